@@ -1,0 +1,1 @@
+"""Textual widgets that draw rows and know nothing of where they come from."""
