@@ -1,0 +1,86 @@
+"""Which cells of a line changed.
+
+Textual does not compare frames: what a widget marks as dirty is written again, changed or not. So the
+comparison is made here, cell by cell, and only ranges that differ are marked.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from rich.cells import get_character_cell_size
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gputop.widgets.cells import Line, Run
+
+MERGE_GAP = 24
+"""Ranges no more than so many cells apart are written as one.
+
+A second range costs a cursor move and its own colours, about as many bytes as the cells between.
+"""
+
+
+def changed_ranges(
+    old: Line, new: Line, grounded: Collection[str] = (), merge_gap: int = MERGE_GAP
+) -> list[tuple[int, int]]:
+    """Return the cell ranges in which two lines of the same width differ.
+
+    Args:
+        old: The line on the screen.
+        new: The line to be there.
+        grounded: Roles that show on a space too (a background, reverse, underline). A space in any
+            other role looks like every other space.
+        merge_gap: Ranges at most so many unchanged cells apart become one.
+
+    Returns:
+        Start and end (exclusive) of each range, from left to right. A range never starts or ends
+        inside a wide character of either line.
+    """
+    if old == new:
+        return []
+    before, after = cells_of(old.runs), cells_of(new.runs)
+    width = max(len(before), len(after))
+    if old.base != new.base or len(before) != len(after):
+        return [(0, width)] if width else []
+    ranges: list[tuple[int, int]] = []
+    start = end = -1
+    for position, (was, now) in enumerate(zip(before, after, strict=True)):
+        if was == now:
+            continue
+        if was[0] == " " and now[0] == " " and was[1] not in grounded and now[1] not in grounded:
+            continue
+        if start >= 0 and position - end > merge_gap:
+            ranges.append((start, end))
+            start = -1
+        if start < 0:
+            start = position
+        end = position + 1
+    if start >= 0:
+        ranges.append((start, end))
+    return ranges
+
+
+def cells_of(runs: Collection[Run]) -> list[tuple[str, str]]:
+    """Return what stands in each cell: its character with its combining marks, and its role.
+
+    The second cell of a wide character holds the character too (after a NUL, so that it equals
+    nothing else): if the character changes, both cells do.
+    """
+    cells: list[tuple[str, str]] = []
+    for text, role in runs:
+        if text.isascii():
+            cells.extend(zip(text, repeat(role)))
+            continue
+        for character in text:
+            size = get_character_cell_size(character)
+            if size == 1:
+                cells.append((character, role))
+            elif size == 2:
+                cells.append((character, role))
+                cells.append(("\0" + character, role))
+            elif cells:
+                cells[-1] = (cells[-1][0] + character, cells[-1][1])
+    return cells
