@@ -66,7 +66,7 @@ class RoleStyles:
         if self._no_color or (self._few and laid_under and attributes.reverse):
             return attributes
         colour = _colour(variables, role.variable, role.fallback)
-        ground = _colour(variables, role.ground_variable, role.ground) if role.ground else None
+        ground = _colour(variables, role.ground_variable, role.ground)
         return attributes + Style(
             color=colour.rich_color if colour else None, bgcolor=ground.rich_color if ground else None
         )
