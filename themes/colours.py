@@ -30,7 +30,7 @@ def colour_problem(value: object, *, ansi: bool) -> str | None:
         if value in ANSI_COLOURS:
             return None
         return (
-            f"{value!r} is none of the terminal's colours, such as ansi_red, ansi_bright_blue, ansi_default"
+            f"{value!r} is none of the terminal's colours: ansi_red, ansi_bright_blue, ansi_default, ..."
         )
     if _HEX.fullmatch(value):
         return None
