@@ -1,0 +1,1 @@
+"""The part of PromQL that the simulated Prometheus answers."""
