@@ -83,7 +83,7 @@ def energy_mj(gpu: Gpu, t: float) -> int:
     span = (gpu.model.power_limit_w or 60.0) - gpu.model.power_idle_w
     joules = gpu.model.power_idle_w * max(0.0, t - boot)
     for load in gpu.loads:
-        watts = span * load.level * load.profile.power
+        watts = span * load.level * load.part * load.profile.power
         joules += watts * load.active_s(t, boot)
         for fault in gpu.faults:
             if isinstance(fault, Thermal | PowerBrake):
@@ -110,7 +110,7 @@ def _moved(gpu: Gpu, t: float, *, nvlink: bool) -> int:
     total = 0.0
     for load in gpu.loads:
         rate = load.profile.nvlink_bytes_s if nvlink else load.profile.pcie_bytes_s
-        total += rate * load.level * load.active_s(t, boot)
+        total += rate * load.level * load.part * load.active_s(t, boot)
     return int(total)
 
 
@@ -220,7 +220,11 @@ def throttle_ns(gpu: Gpu, t: float) -> ThrottleTimes:
     """Return the time spent under each clocks-event reason."""
     boot = boot_s(gpu)
     # A training job at the power limit brushes against the cap for a small part of its time.
-    power = sum(0.01 * load.active_s(t, boot) for load in gpu.loads if load.profile.power * load.level > 0.85)
+    power = sum(
+        0.01 * load.active_s(t, boot)
+        for load in gpu.loads
+        if load.profile.power * load.level * load.part > 0.85
+    )
     software = hardware = brake = 0.0
     for fault in gpu.faults:
         if isinstance(fault, Thermal) and fault.hardware:

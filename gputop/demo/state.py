@@ -21,8 +21,8 @@ class GpuState(msgspec.Struct, frozen=True, kw_only=True):
     """The gauges of a board at a time.
 
     Shares (``utilization``, ``memory_busy``, the engines and profiling ratios) run from 0 to 1; memory is
-    MiB, power W, temperature °C, clocks MHz, link rates bytes each second. ``reasons`` is NVML's clocks-event bit
-    mask; ``power_limit_w`` the enforced limit.
+    MiB, power W, temperature °C, clocks MHz, link rates bytes each second. ``reasons`` is NVML's clocks-event
+    bit mask; ``power_limit_w`` the enforced limit.
     """
 
     utilization: float
@@ -63,15 +63,15 @@ def gpu_state(gpu: Gpu, t: float) -> GpuState:
         if not load.pod.start_s <= t < load.pod.end_s:
             continue
         profile = load.profile
-        level = level_at(gpu, load, number, t)
+        level = level_at(gpu, load, number, t) * load.part
         busy += level
         drive += level * profile.power
         memory_busy += level * profile.memory_busy
         sm += level * profile.sm_active
         tensor += level * profile.tensor
         occupancy += level * profile.occupancy
-        encoder += profile.encoder
-        decoder += profile.decoder
+        encoder += profile.encoder * load.part
+        decoder += profile.decoder * load.part
         memory += memory_at(load, t)
         pcie += level * profile.pcie_bytes_s
         nvlink += level * profile.nvlink_bytes_s
@@ -125,7 +125,7 @@ def gpu_state(gpu: Gpu, t: float) -> GpuState:
 
 
 def level_at(gpu: Gpu, load: Load, number: int, t: float) -> float:
-    """Return the share of the time that a load keeps the board busy at ``t``, 0 to 1."""
+    """Return the share of the time that a load keeps what it was given busy at ``t``, 0 to 1."""
     wobble = load.profile.wobble
     if not wobble:
         return load.level

@@ -69,7 +69,11 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Load(msgspec.Struct, frozen=True, kw_only=True):
-    """What one pod does to one GPU or MIG instance, with its level scaled so that sharers fit together."""
+    """What one pod does to one GPU or MIG instance.
+
+    ``level`` is how busy it keeps what it was given, scaled down so that sharers fit together; ``part`` is the
+    part of the board that this is: 1, or the slices of a MIG instance out of seven.
+    """
 
     pod: Pod
     profile: LoadProfile
@@ -77,6 +81,7 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: float
     processes: tuple[Process, ...]
     gpu_instance: int | None = None
+    part: float = 1.0
 
     def active(self, t: float) -> bool:
         """Say whether it runs at ``t``."""
@@ -299,6 +304,7 @@ def _load(job: JobGroup, pod: Pod, gpu: Gpu, instance: MigInstance | None) -> Lo
         memory_mib=memory,
         processes=processes,
         gpu_instance=instance.gpu_instance if instance else None,
+        part=instance.profile.slices / 7.0 if instance else 1.0,
     )
 
 
@@ -306,7 +312,9 @@ def _scale(gpu: Gpu) -> None:
     """Scale the levels of pods that share a board at one time, so that together they never pass full load."""
     if len(gpu.loads) < 2:
         return
-    totals = [sum(one.level for one in gpu.loads if _overlaps(one, load.pod)) for load in gpu.loads]
+    totals = [
+        sum(one.level * one.part for one in gpu.loads if _overlaps(one, load.pod)) for load in gpu.loads
+    ]
     gpu.loads = [
         msgspec.structs.replace(load, level=load.level / max(1.0, total))
         for load, total in zip(gpu.loads, totals, strict=True)
