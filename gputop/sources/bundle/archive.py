@@ -57,16 +57,16 @@ class Entry(Struct, frozen=True):
     root: str = ""
 
 
-class _TooMuch(Exception):
+class _TooMuchError(Exception):
     """The bundle holds more than the limits allow."""
 
 
 _DAMAGE: Final = (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile)
-_OPENERS: Final[tuple[tuple[bytes, Callable[[IO[bytes]], IO[bytes]]], ...]] = (
-    (b"\x1f\x8b", lambda raw: cast("IO[bytes]", gzip.GzipFile(fileobj=raw))),
-    (b"BZh", lambda raw: cast("IO[bytes]", bz2.BZ2File(raw))),
-    (b"\xfd7zXZ\x00", lambda raw: cast("IO[bytes]", lzma.LZMAFile(raw))),
-)
+_OPENERS: Final[dict[bytes, Callable[[IO[bytes]], object]]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
 _ZIP: Final = b"PK\x03\x04"
 _TAR_BLOCK: Final = 512
 
@@ -110,16 +110,16 @@ class _Walk:
     def spend(self, count: int) -> None:
         self.left -= count
         if self.left < 0:
-            raise _TooMuch(f"more than {self.limits.total_bytes >> 20} MiB in all")
+            raise _TooMuchError(f"more than {self.limits.total_bytes >> 20} MiB in all")
 
     def count(self) -> None:
         self.files += 1
         if self.files > self.limits.files:
-            raise _TooMuch(f"more than {self.limits.files} files")
+            raise _TooMuchError(f"more than {self.limits.files} files")
 
     def content(self, path: str, data: bytes, mtime: float | None, depth: int) -> Iterator[Entry]:
         """Yield a file, or the files in it when it is an archive."""
-        opener = next((open_ for magic, open_ in _OPENERS if data.startswith(magic)), None)
+        opener = next((open_ for magic, open_ in _OPENERS.items() if data.startswith(magic)), None)
         is_archive = opener is not None or data.startswith(_ZIP) or _is_tar(data)
         if not is_archive:
             yield Entry(path, data, mtime)
@@ -128,7 +128,7 @@ class _Walk:
         elif data.startswith(_ZIP):
             yield from self.zip(path, data, depth + 1)
         elif opener is not None:
-            yield from self.compressed(path, opener(io.BytesIO(data)), mtime, depth + 1)
+            yield from self.compressed(path, cast("IO[bytes]", opener(io.BytesIO(data))), mtime, depth + 1)
         else:
             yield from self.tar(path, io.BytesIO(data), depth + 1)
 
@@ -253,9 +253,9 @@ class _Walk:
             yield Entry(path, b"", None, clean(error.strerror or str(error), 120))
 
     def opened(self, stream: IO[bytes], head: bytes, path: str, found: os.stat_result) -> Iterator[Entry]:
-        opener = next((open_ for magic, open_ in _OPENERS if head.startswith(magic)), None)
+        opener = next((open_ for magic, open_ in _OPENERS.items() if head.startswith(magic)), None)
         if opener is not None:
-            yield from self.compressed(path, opener(stream), found.st_mtime, 1)
+            yield from self.compressed(path, cast("IO[bytes]", opener(stream)), found.st_mtime, 1)
         elif _is_tar(head):
             self.spend(found.st_size)
             yield from self.tar(path, stream, 1)
@@ -282,25 +282,24 @@ def _within(file: Path, top: Path) -> str:
         return clean(file.name)
 
 
+# The longest first, so that ".tar.gz" is not taken for ".gz".
 _ENDINGS: Final = (
+    ".tar.bz2",
+    ".tar.gz",
+    ".tar.xz",
+    ".tbz2",
+    ".bz2",
     ".tar",
     ".tgz",
-    ".tar.gz",
-    ".tar.bz2",
-    ".tar.xz",
     ".txz",
-    ".tbz2",
     ".zip",
     ".gz",
-    ".bz2",
     ".xz",
 )
 
 
 def _without_ending(name: str) -> str:
-    return next(
-        (name[: -len(end)] for end in sorted(_ENDINGS, key=len, reverse=True) if name.endswith(end)), ""
-    )
+    return next((name[: -len(ending)] for ending in _ENDINGS if name.endswith(ending)), "")
 
 
 def walk(path: Path, limits: Limits | None = None) -> Iterator[Entry]:
@@ -326,5 +325,5 @@ def walk(path: Path, limits: Limits | None = None) -> Iterator[Entry]:
     try:
         for entry in entries:
             yield Entry(entry.path, entry.data, entry.mtime, entry.skipped, clean(root))
-    except _TooMuch as stop:
+    except _TooMuchError as stop:
         yield Entry(clean(path.name), b"", None, f"{stop}: the rest is not read", clean(root))

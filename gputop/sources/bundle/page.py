@@ -61,6 +61,7 @@ class Page(Struct, frozen=True):
         node: Readings of the node by quantity.
         troubles: Troubles of the node.
         pci: What the PCI bus shows; None when it does not tell.
+        hosts: Host names that stand in it.
         lists_all: It lists every GPU of its node, so that one it does not list is missing.
         notes: What was dropped or could not be told, one sentence each.
     """
@@ -72,5 +73,6 @@ class Page(Struct, frozen=True):
     node: dict[str, Value] = {}
     troubles: tuple[Trouble, ...] = ()
     pci: tuple[PciGpu, ...] | None = None
+    hosts: tuple[str, ...] = ()
     lists_all: bool = False
     notes: tuple[str, ...] = ()

@@ -1,0 +1,295 @@
+"""Reads a whole bundle at once: files to pages, pages to machines, machines to the batches of facts."""
+
+import math
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct, structs
+
+from gputop.model.facts import Batch, Fact, GpuFact, NodeFact, NodeTrouble, ProcessesFact, Roster
+from gputop.model.identity import GpuRef, NodeRef
+from gputop.model.status import Finding
+from gputop.model.text import clean
+from gputop.sources.base import SourceError
+from gputop.sources.bundle.archive import Entry, Limits, walk
+from gputop.sources.bundle.hosts import Place, Traces, place
+from gputop.sources.bundle.instances import name_instances
+from gputop.sources.bundle.kinds import Kind
+from gputop.sources.bundle.page import Page, Unit
+from gputop.sources.bundle.read import read
+
+_FACTS_PER_BATCH: Final = 300
+_SAME_CAPTURE_S: Final = 60.0
+"""Outputs of one machine this far apart are two captures: the older one does not contradict the newer."""
+_UNTIMED_S: Final = 1.0
+_NAMES_TOLD: Final = 5
+_RICHNESS: Final = {Kind.SMI_XML: 4, Kind.SMI_QUERY: 3, Kind.SMI_LIST: 2, Kind.EXPORTER: 1}
+
+
+class LoadedBundle(Struct, frozen=True):
+    """A bundle that was read.
+
+    Attributes:
+        batches: What it says, the last of them with `round_done`; never empty.
+        findings: What each file was read as, how many GPUs it tells, what was left out.
+        at: Capture time, seconds since the epoch: the clock of everything that shows the bundle.
+        files: Number of files looked at.
+        bytes_read: Their size after decompression.
+        drivers: Driver versions in it.
+        trouble: Why nothing can be shown, "" when something can.
+    """
+
+    batches: tuple[Batch, ...]
+    findings: tuple[Finding, ...]
+    at: float
+    files: int
+    bytes_read: int
+    drivers: tuple[str, ...]
+    trouble: str
+
+
+class _File(Struct):
+    """One file on its way: where it lies and what it says."""
+
+    path: str
+    root: str
+    mtime: float | None
+    kind: Kind
+    pages: tuple[Page, ...]
+
+
+class _Collected:
+    """What a walk over the bundle has found so far."""
+
+    def __init__(self) -> None:
+        self.files: list[_File] = []
+        self.findings: list[Finding] = []
+        self.unread: dict[str, list[str]] = {}
+        self.count = 0
+        self.bytes_read = 0
+
+    def take(self, entry: Entry) -> None:
+        self.count += 1
+        if entry.skipped:
+            self.unread.setdefault(f"not read: {entry.skipped}", []).append(entry.path)
+            return
+        self.bytes_read += len(entry.data)
+        got = read(entry.data)
+        if got.pages:
+            self.files.append(_File(entry.path, entry.root, entry.mtime, got.kind, got.pages))
+        elif got.kind.is_read:
+            self.findings.append(
+                Finding(
+                    f"{entry.path}: it looks like {got.kind}, but nothing in it can be read",
+                    severity="warning",
+                )
+            )
+        else:
+            why = "not read by this version" if got.kind not in _NOTHING else "nothing to read"
+            self.unread.setdefault(f"{got.kind}: {why}", []).append(entry.path)
+
+    def leftover(self) -> list[Finding]:
+        """Return one finding for each kind of file that was not read, with the names of the first."""
+        return [
+            Finding(f"{_few(paths)}: {why}", severity="info" if "by this version" in why else "warning")
+            for why, paths in self.unread.items()
+        ]
+
+
+_NOTHING: Final = frozenset({Kind.EMPTY, Kind.BINARY, Kind.TEXT, Kind.HTML})
+
+
+def _few(paths: Sequence[str]) -> str:
+    shown = ", ".join(paths[:_NAMES_TOLD])
+    more = len(paths) - _NAMES_TOLD
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _collect(paths: Sequence[Path], limits: Limits | None) -> _Collected:
+    collected = _Collected()
+    roots: set[str] = set()
+    for number, path in enumerate(paths, start=1):
+        prefix = ""
+        try:
+            for entry in walk(path, limits):
+                if len(paths) > 1 and not prefix:
+                    # Several bundles stand side by side as if they were folders of one, which they are
+                    # when a shell expanded "gpu-*/nvidia-smi.xml" or "gpu-*.tar.gz".
+                    prefix = f"{entry.root}/" if entry.root not in roots else f"{entry.root}-{number}/"
+                    roots.add(entry.root)
+                collected.take(structs.replace(entry, path=prefix + entry.path))
+        except OSError as error:
+            raise SourceError(f"cannot open {clean(str(path))}: {error.strerror or error}") from error
+    return collected
+
+
+def _traces(file: _File) -> Traces:
+    units = [unit for page in file.pages for unit in page.units]
+    on_bus = [gpu.bus_id for page in file.pages for gpu in page.pci or ()]
+    told = {host for page in file.pages for host in page.hosts}
+    return Traces(
+        path=file.path,
+        root=file.root,
+        boards={unit.uuid: unit.bus_id for unit in units if unit.uuid and not unit.is_instance},
+        buses=frozenset(on_bus) | {unit.bus_id for unit in units if unit.bus_id},
+        told=next(iter(told)) if len(told) == 1 else "",
+        rich=_RICHNESS.get(file.kind, 0),
+    )
+
+
+def _ref(unit: Unit, host: str) -> GpuRef:
+    return GpuRef(
+        host=host,
+        uuid=unit.uuid,
+        bus_id=unit.bus_id,
+        index=unit.index,
+        instance=unit.instance,
+        mig_uuid=unit.mig_uuid,
+    )
+
+
+def _facts(page: Page, host: str) -> list[Fact]:
+    node = NodeRef(host)
+    facts: list[Fact] = []
+    if page.node or page.pci is not None:
+        facts.append(NodeFact(node, page.node, pci=page.pci))
+    facts.extend(NodeTrouble(node, t.code, t.text, t.severity) for t in page.troubles)
+    for unit in page.units:
+        ref = _ref(unit, host)
+        facts.append(
+            GpuFact(ref, unit.readings, presence=unit.presence, presence_reason=unit.presence_reason)
+        )
+        if unit.processes is not None:
+            facts.append(ProcessesFact(ref, unit.processes))
+    if page.lists_all and page.units:
+        facts.append(Roster(node, tuple(_ref(unit, host) for unit in page.units)))
+    return facts
+
+
+class _Timed(Struct):
+    """A page with the machine it is of and the time it counts from."""
+
+    file: _File
+    page: Page
+    host: str
+    at: float
+    newest: float
+
+
+def _stamp(day: float) -> str:
+    return datetime.fromtimestamp(day, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _capture_time(files: Sequence[_File], at: float | None) -> tuple[float, Finding]:
+    stamps = [page.at for file in files for page in file.pages if page.at is not None]
+    changed = [file.mtime for file in files if file.mtime is not None]
+    if at is not None:
+        later = sum(1 for stamp in stamps if stamp > at)
+        words = f"; {later} outputs are later than that" if later else ""
+        severity = "warning" if later else "info"
+        return at, Finding(f"capture time {_stamp(at)}, as given{words}", severity=severity)
+    if stamps:
+        words = "the newest time that stands in it; nvidia-smi tells no time zone, so it is taken as UTC"
+        return max(stamps), Finding(f"capture time {_stamp(max(stamps))}: {words}", "--at TIME")
+    if changed:
+        words = "no file tells its time: it is when the newest one was changed"
+        return max(changed), Finding(f"capture time {_stamp(max(changed))}: {words}", "--at TIME", "warning")
+    words = "no file tells its time: it counts as captured now"
+    return time.time(), Finding(words, "--at TIME", "warning")
+
+
+def _timed(files: Sequence[_File], places: dict[str, Place], at: float) -> list[_Timed]:
+    """Put times on all pages of a machine; a page without one never outweighs one that has it."""
+    by_host: dict[str, list[tuple[_File, int]]] = {}
+    for file in files:
+        by_host.setdefault(places[file.path].host, []).extend((file, n) for n in range(len(file.pages)))
+    timed: list[_Timed] = []
+    for host, found in by_host.items():
+        pages = name_instances([file.pages[number] for file, number in found])
+        stamps = [page.at for page in pages if page.at is not None]
+        untimed = min(stamps) - _UNTIMED_S if stamps else at
+        newest = max(stamps, default=at)
+        timed.extend(
+            _Timed(file, page, host, page.at if page.at is not None else untimed, newest)
+            for (file, _), page in zip(found, pages, strict=True)
+        )
+    return sorted(timed, key=lambda t: (t.at, t.file.path))
+
+
+def _batches(timed: Sequence[_Timed], at: float) -> tuple[Batch, ...]:
+    batches: list[Batch] = []
+    for entry in timed:
+        facts = _facts(entry.page, entry.host)
+        superseded = entry.newest - entry.at > _SAME_CAPTURE_S
+        batches.extend(
+            Batch(
+                source=f"bundle {entry.file.path}",
+                rank=0,
+                at=entry.at,
+                stale_after_s=_SAME_CAPTURE_S if superseded else math.inf,
+                facts=tuple(facts[start : start + _FACTS_PER_BATCH]),
+            )
+            for start in range(0, len(facts), _FACTS_PER_BATCH)
+        )
+    if not batches:
+        return (Batch("bundle", 0, at, math.inf, (), round_done=True),)
+    return (*batches[:-1], structs.replace(batches[-1], round_done=True))
+
+
+def _count(page: Page) -> str:
+    boards = sum(1 for unit in page.units if not unit.is_instance)
+    instances = len(page.units) - boards
+    if page.kind is Kind.LSPCI:
+        boards = len(page.pci or ())
+    words = f"{boards} GPU" + "s" * (boards != 1)
+    return f"{words} and {instances} MIG devices" if instances else words
+
+
+def _told(file: _File, where: Place) -> Finding:
+    pages = file.pages
+    newest = max(pages, key=lambda page: page.at or 0.0)
+    times = f", the newest of {len(pages)} outputs" if len(pages) > 1 else ""
+    when = f", {_stamp(newest.at)}" if newest.at is not None else ""
+    words = f"{file.path}: {newest.what}{times}{when}: {_count(newest)} on {where.host} (host by {where.how})"
+    notes = list(dict.fromkeys(note for page in pages for note in page.notes))
+    return Finding("; ".join([words, *notes]), severity="warning" if notes else "ok")
+
+
+def load(paths: Sequence[Path | str], at: float | None = None, limits: Limits | None = None) -> LoadedBundle:
+    """Read bundles.
+
+    Args:
+        paths: Folders, archives and files.
+        at: Capture time to count ages from, seconds since the epoch; None to take the newest time of
+            something that happened in the files, else when the newest file was changed.
+        limits: How much is read.
+
+    Raises:
+        SourceError: A path cannot be opened.
+    """
+    collected = _collect([Path(path) for path in paths], limits)
+    files = collected.files
+    captured, said = _capture_time(files, at)
+    places = place([_traces(file) for file in files])
+    timed = _timed(files, places, captured)
+    drivers = {
+        str(page.node["driver_version"]) for f in files for page in f.pages if "driver_version" in page.node
+    }
+    trouble = "" if files else f"nothing in it that gputop reads ({collected.count} files)"
+    return LoadedBundle(
+        batches=_batches(timed, captured),
+        findings=(
+            said,
+            *(_told(file, places[file.path]) for file in files),
+            *collected.findings,
+            *collected.leftover(),
+        ),
+        at=captured,
+        files=collected.count,
+        bytes_read=collected.bytes_read,
+        drivers=tuple(sorted(v for v in versions if isinstance(v, str))),
+        trouble=trouble,
+    )
