@@ -275,9 +275,7 @@ def load(paths: Sequence[Path | str], at: float | None = None, limits: Limits | 
     captured, said = _capture_time(files, at)
     places = place([_traces(file) for file in files])
     timed = _timed(files, places, captured)
-    drivers = {
-        str(page.node["driver_version"]) for f in files for page in f.pages if "driver_version" in page.node
-    }
+    versions = {page.node.get("driver_version") for file in files for page in file.pages}
     trouble = "" if files else f"nothing in it that gputop reads ({collected.count} files)"
     return LoadedBundle(
         batches=_batches(timed, captured),
