@@ -29,9 +29,7 @@ def colour_problem(value: object, *, ansi: bool) -> str | None:
     if ansi:
         if value in ANSI_COLOURS:
             return None
-        return (
-            f"{value!r} is none of the terminal's colours: ansi_red, ansi_bright_blue, ansi_default, ..."
-        )
+        return f"{value!r} is none of the terminal's colours: ansi_red, ansi_bright_blue, ansi_default, ..."
     if _HEX.fullmatch(value):
         return None
     if value in ANSI_COLOURS:

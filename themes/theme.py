@@ -131,5 +131,11 @@ def to_textual(theme: Theme) -> TextualTheme:
         boost="ansi_default" if theme.ansi else None,
         dark=theme.dark,
         ansi=theme.ansi,
-        variables=theme.variables(),
+        variables={**(_ansi_ends(dark=theme.dark) if theme.ansi else {}), **theme.variables()},
     )
+
+
+def _ansi_ends(*, dark: bool) -> dict[str, str]:
+    """Return what Textual's own style sheet wants of an ansi theme and does not derive."""
+    black, white = "ansi_black", "ansi_white"
+    return {"ansi-background": black if dark else white, "ansi-foreground": white if dark else black}

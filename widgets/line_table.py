@@ -407,7 +407,7 @@ class LineTable(LineCanvas, can_focus=True):
     def _bring_into_sight(self) -> bool:
         offset = self._offset
         page = max(1, self.page_rows)
-        if 0 <= self._cursor_at < offset:
+        if 0 <= self._cursor_at <= offset:
             offset = self._cursor_at
             # A heading that cannot hold the cursor would otherwise never be seen again.
             while (
