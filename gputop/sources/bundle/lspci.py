@@ -14,7 +14,7 @@ from gputop.model.facts import PciGpu
 from gputop.model.identity import normal_bus_id
 from gputop.model.text import clean
 from gputop.sources.bundle.kinds import Kind
-from gputop.sources.bundle.page import Page
+from gputop.sources.bundle.page import Page, Trouble
 
 _SLOT: Final = r"(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]"
 DEVICE: Final = re.compile(
@@ -31,6 +31,8 @@ _DRIVER: Final = re.compile(r"^\s+Kernel driver in use:\s*(\S+)\s*$")
 _MODULES: Final = re.compile(r"^\s+Kernel modules:")
 _IDS: Final = re.compile(r"\[([0-9a-f]{4}):([0-9a-f]{4})\]")
 _CODE: Final = re.compile(r"\[([0-9a-f]{4})\]")
+# A device that has fallen off the bus answers every read with ones.
+_ALL_ONES: Final = re.compile(r"\(rev ff\)|\s-rff\b")
 _REVISION: Final = re.compile(r"\s*\((?:rev|prog-if) [^)]*\)")
 _NVIDIA: Final = "10de"
 # Class 03 of the PCI database: VGA (00), XGA (01), 3D (02), other display (80).
@@ -52,10 +54,11 @@ def _gpu(slot: str, class_: str, text: str, ids: tuple[str, str]) -> PciGpu | No
         return None
     name = _REVISION.sub("", _IDS.sub("", text)).strip()
     name = re.sub(r"^NVIDIA Corporation\s*", "", name)
+    nameless = re.fullmatch(r"Device(?: ([0-9a-f]{4}))?", name)
     return PciGpu(
         bus_id=normal_bus_id(slot),
-        device_id=device,
-        name="" if name in {"", "Device"} else clean(name),
+        device_id=device or ((nameless.group(1) or "") if nameless else ""),
+        name="" if nameless else clean(name),
     )
 
 
@@ -117,6 +120,7 @@ def read_lspci(text: str) -> Page:
     gpus: list[PciGpu] = []
     # For each GPU, whether the output goes on behind its driver line.
     passed: list[bool] = []
+    gone: list[str] = []
     open_ = False
     for line in lines:
         match = DEVICE.match(line)
@@ -127,6 +131,7 @@ def read_lspci(text: str) -> Page:
             open_ = gpu is not None
             if gpu is not None:
                 gpus.append(gpu)
+                gone.extend([gpu.bus_id] if _ALL_ONES.search(line) else [])
                 passed.append(False)
             continue
         driver = _DRIVER.match(line)
@@ -140,5 +145,11 @@ def read_lspci(text: str) -> Page:
             for gpu, ended in zip(gpus, passed, strict=True)
         ]
     devices = sum(1 for line in lines if DEVICE.match(line))
-    notes = () if text.endswith("\n") else ("the last line has no end and is left out",)
-    return Page(kind=Kind.LSPCI, what=f"lspci, {devices} devices", pci=tuple(gpus), notes=notes)
+    off_bus = f"fallen off the PCI bus (lspci shows rev ff): {', '.join(gone)}"
+    return Page(
+        kind=Kind.LSPCI,
+        what=f"lspci, {devices} devices",
+        troubles=(Trouble("gpu_off_bus", off_bus, "critical"),) if gone else (),
+        pci=tuple(gpus),
+        notes=() if text.endswith("\n") else ("the last line has no end and is left out",),
+    )

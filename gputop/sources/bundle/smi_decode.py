@@ -11,6 +11,7 @@ from gputop.model.facts import Presence
 from gputop.model.identity import instance_id, normal_bus_id, normal_mig_uuid, normal_uuid
 from gputop.model.reading import NA, UNKNOWN, Absent, Value
 from gputop.model.sanity import judge
+from gputop.model.text import clean
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.page import Page, Unit
 from gputop.sources.bundle.smi_error import read_errors
@@ -28,7 +29,7 @@ from gputop.sources.bundle.smi_table import (
     Sum,
 )
 from gputop.sources.bundle.smi_tree import Log, Section
-from gputop.sources.bundle.smi_values import flag, number, word
+from gputop.sources.bundle.smi_values import flag, number, word, words
 
 # Names of months by hand: strptime follows the locale, nvidia-smi does not.
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -156,6 +157,24 @@ def _clock_event_reasons(gpu: Section) -> Value | None:
     return float(sum(bit for bit, value in told.items() if value == 1.0))
 
 
+def _fabric(gpu: Section) -> Value | None:
+    """Return the state of the NVLink fabric with what is wrong with it, in the words of the NVML source."""
+    state = _read(gpu, Field("fabric_state", words, ("fabric/state",)))
+    if not isinstance(state, str):
+        return state
+    told = state.lower()
+    status = _text_at(gpu, "fabric/status") or ""
+    found = word(status)
+    told_status = status if found is None or found.absent.state == UNKNOWN else ""
+    if told == "completed" and told_status and told_status.lower() != "success":
+        told += f", failed with {clean(told_status, 60)}"
+    for name, healthy in (("bandwidth", "full"), ("summary", "healthy")):
+        text = _text_at(gpu, f"fabric/health/{name}") or ""
+        if text and not word(text) and text.lower() != healthy:
+            told += f", {clean(text, 60).lower()}" + (" bandwidth" if name == "bandwidth" else "")
+    return told
+
+
 # nvml.h, nvmlDeviceGetPowerUsage: an average over one second on Ampere and newer except GA100, the
 # instantaneous power before and on GA100.
 _OLD_ARCHITECTURES: Final = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
@@ -280,6 +299,9 @@ def _units(gpu: Section, index: int, *, cut: bool) -> list[Unit]:
     reasons = _clock_event_reasons(gpu)
     if reasons is not None:
         readings["clock_event_reasons"] = reasons
+    fabric = _fabric(gpu)
+    if fabric is not None:
+        readings["fabric_state"] = fabric
     _power(gpu, readings)
     uuid_text = _text_at(gpu, "uuid") or _text_at(gpu, "gpuuuid") or ""
     bus_id = normal_bus_id(gpu.value) or normal_bus_id(

@@ -10,11 +10,13 @@ from msgspec import Struct
 
 from gputop.sources.bundle.smi_values import (
     Read,
+    compute_mode,
     flag,
     licensed,
     number,
     performance_state,
     recovery_action,
+    virtualization_mode,
     words,
 )
 
@@ -117,24 +119,25 @@ BOARD_FIELDS: Final = (
             "powerreadings/instantaneouspowerdraw",
         ),
     ),
+    # Instantaneous first, as the NVML source reads it; Hopper tells only the average of its memory.
     Field(
         "power_memory_w",
         _WATT,
         (
-            "gpumemorypowerreadings/averagepowerdraw",
-            "gpumemorypowerreadings/powerdraw",
             "gpumemorypowerreadings/instantpowerdraw",
             "gpumemorypowerreadings/instantaneouspowerdraw",
+            "gpumemorypowerreadings/powerdraw",
+            "gpumemorypowerreadings/averagepowerdraw",
         ),
     ),
     Field(
         "power_module_w",
         _WATT,
         (
-            "modulepowerreadings/averagepowerdraw",
-            "modulepowerreadings/powerdraw",
             "modulepowerreadings/instantpowerdraw",
             "modulepowerreadings/instantaneouspowerdraw",
+            "modulepowerreadings/powerdraw",
+            "modulepowerreadings/averagepowerdraw",
         ),
     ),
     # Before driver 530 "power limit" is what was asked for and "enforced" what holds; later the first is
@@ -299,10 +302,10 @@ BOARD_FIELDS: Final = (
     Field("display_active", flag, ("displayactive",)),
     Field("mig_mode", flag, ("migmode/currentmig", "migmode/current")),
     Field("mig_mode_pending", flag, ("migmode/pendingmig", "migmode/pending")),
-    Field("compute_mode", words, ("computemode",)),
+    Field("compute_mode", compute_mode, ("computemode",)),
     Field(
         "virtualization_mode",
-        words,
+        virtualization_mode,
         ("gpuvirtualizationmode/virtualizationmode", "gpuvirtualizationmode/mode"),
     ),
     Field(

@@ -51,19 +51,19 @@ class Section:
         """Return what stands at `path`, or None.
 
         Args:
-            path: Normal names joined by "/". A "*" stands for any one or more levels; it finds only what
-                is there exactly once, for the sections that newer drivers nest deeper.
+            path: Normal names joined by "/". A "*" before a name stands for any levels between; it finds
+                only what is there exactly once, for sections that newer drivers nest deeper.
         """
         at: Section = self
-        names = path.split("/")
-        for position, name in enumerate(names):
+        anywhere = False
+        for name in path.split("/"):
             if name == "*":
-                found = [s for s in at.below() if s.name == names[position + 1]]
-                return found[0] if len(found) == 1 else None
-            child = next(at.all(name), None)
-            if child is None:
+                anywhere = True
+                continue
+            found = [s for s in at.below() if s.name == name] if anywhere else list(at.all(name))
+            if not found or (anywhere and len(found) > 1):
                 return None
-            at = child
+            at, anywhere = found[0], False
         return at
 
     def below(self) -> Iterator["Section"]:

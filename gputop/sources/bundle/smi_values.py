@@ -191,6 +191,39 @@ def performance_state(quantity: str, text: str) -> Value:
     return judge(quantity, float(match.group(1))) if match else unreadable(text)
 
 
+def _named(names: dict[str, str]) -> Read:
+    """Return a reader of names that the NVML source spells otherwise; others are taken as they are."""
+
+    def read(quantity: str, text: str) -> Value:
+        value = words(quantity, text)
+        return names.get(_plain(value), value) if isinstance(value, str) else value
+
+    return read
+
+
+compute_mode: Final = _named(
+    {
+        "default": "default",
+        "exclusive_thread": "exclusive thread",
+        "exclusive_process": "exclusive process",
+        "prohibited": "prohibited",
+    }
+)
+"""Reads a compute mode in the words of the NVML source."""
+
+virtualization_mode: Final = _named(
+    {
+        "none": "none",
+        "pass-through": "passthrough",
+        "passthrough": "passthrough",
+        "vgpu": "vGPU",
+        "host vgpu": "vGPU host",
+        "host vsga": "vSGA host",
+    }
+)
+"""Reads a virtualisation mode in the words of the NVML source."""
+
+
 _RECOVERY: Final = {
     # NVML's nvmlDeviceGpuRecoveryAction_t, and 6 and 7 of nvidia-ml-py 13.615; "GPU" and "Node" are
     # left out of some drivers' words.
