@@ -406,7 +406,10 @@ class LineTable(LineCanvas, can_focus=True):
 
     def _bring_into_sight(self) -> bool:
         offset = self._offset
-        page = max(1, self.page_rows)
+        page = self.page_rows
+        if page <= 0:
+            # Not laid out yet, or no room for a row: what is in sight is settled by the next resize.
+            return False
         if 0 <= self._cursor_at <= offset:
             offset = self._cursor_at
             # A heading that cannot hold the cursor would otherwise never be seen again.

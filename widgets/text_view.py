@@ -67,7 +67,7 @@ class TextView(LineCanvas, can_focus=True):
         if lines != self._lines:
             self._lines = lines
             self._made_for = -1
-            self._scroll_to(self._top)
+            self._go_to(self._top)
             self.repaint()
 
     @property
@@ -99,7 +99,7 @@ class TextView(LineCanvas, can_focus=True):
         body = fit(cell, width - 2 * margin, "left", self.ellipsis)
         return Line((*(((" " * margin, ""),) if margin else ()), *body, *bar))
 
-    def _scroll_to(self, top: int) -> bool:
+    def _go_to(self, top: int) -> bool:
         last = max(0, len(self._laid_out()) - max(1, self.size.height))
         top = min(max(top, 0), last)
         changed = top != self._top
@@ -108,7 +108,7 @@ class TextView(LineCanvas, can_focus=True):
 
     def scroll_lines(self, lines: int) -> None:
         """Scroll down by so many lines, up if negative."""
-        if self._scroll_to(self._top + lines):
+        if self._go_to(self._top + lines):
             self.repaint()
 
     def action_cursor_up(self) -> None:
@@ -155,5 +155,5 @@ class TextView(LineCanvas, can_focus=True):
 
     def on_resize(self) -> None:
         """Stay within the text."""
-        self._scroll_to(self._top)
+        self._go_to(self._top)
         self.repaint()
