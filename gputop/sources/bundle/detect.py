@@ -132,6 +132,9 @@ def _json_kind(text: str) -> Kind | None:
             value, _ = json.JSONDecoder().raw_decode(text.lstrip())
         except (ValueError, RecursionError):
             return next((s.kind for s in _BROKEN_JSON if s.pattern.search(text[:_LOOK_AT])), None)
+        # "[12.5] text" is the stamp of a log, not a list.
+        if not isinstance(value, dict):
+            return None
     return _object_kind(value)
 
 

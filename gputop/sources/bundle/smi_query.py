@@ -8,6 +8,7 @@ several outputs in a row (`nvidia-smi -q -l`).
 import re
 from typing import Final
 
+from gputop.sources.bundle.smi_error import is_message
 from gputop.sources.bundle.smi_tree import Log, Section, normal_name
 
 _GPU: Final = re.compile(r"^GPU\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
@@ -24,6 +25,7 @@ _HEAD_KEYS: Final = frozenset(
         "Attached GPUs",
     )
 )
+_QUOTE: Final = re.compile(r"^(?:> ?)+", re.MULTILINE)
 _HEADING: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9 .,/()_-]{0,79}$")
 
 
@@ -65,18 +67,21 @@ class _Reader:
             return
         match = _LINE.match(text)
         key, value = (match.group("key"), match.group("value") or "") if match else (text, "")
+        if self.stack and indent <= self.gpu_indent and normal_name(key) == "timestamp":
+            self.close(0)
         if not self.stack:
             self.before_gpus(normal_name(key), value.strip())
         elif indent > self.gpu_indent:
             self.within_gpu(indent, key, value.strip(), heading=match is None)
         else:
-            self.beside_gpu(key, value.strip(), is_line=match is not None)
+            self.beside_gpu(key, value.strip(), text, is_line=match is not None)
 
     def before_gpus(self, name: str, value: str) -> None:
-        if name in _HEAD_KEYS and not self.log.gpus:
+        started = self.log.gpus or next(self.log.head.all(name), None) is not None
+        if name == "timestamp" and started:
             # A second timestamp without a header between is another output of a loop.
-            if name == "timestamp" and next(self.log.head.all(name), None) is not None:
-                self.logs.append(Log())
+            self.logs.append(Log())
+        if name in _HEAD_KEYS and not self.log.gpus:
             self.log.head.children.append(Section(name, value))
 
     def within_gpu(self, indent: int, key: str, value: str, *, heading: bool) -> None:
@@ -88,14 +93,15 @@ class _Reader:
         self.stack[-1][1].children.append(section)
         self.stack.append((indent, section))
 
-    def beside_gpu(self, key: str, value: str, *, is_line: bool) -> None:
+    def beside_gpu(self, key: str, value: str, text: str, *, is_line: bool) -> None:
         gpu = self.stack[0][1]
         if is_line and (not gpu.children or self.log.flat):
             # The first line under a GPU is not indented: the paste lost its indentation, and only names
             # that need no heading can be told.
             self.log.flat = True
             gpu.children.append(Section(key, value))
-        elif not self.log.flat:
+        elif not self.log.flat and not is_message(text):
+            # Anything else at this level ends the output; a warning in the midst of it does not.
             self.close(0)
 
 
@@ -105,6 +111,9 @@ def read_query(text: str) -> list[Log]:
     A last line that has no line end is left out: it may be half a value.
     """
     reader = _Reader()
+    lines = text.splitlines()
+    if all(line.startswith(">") for line in lines if line):
+        text = _QUOTE.sub("", text)
     whole, newline, rest = text.rpartition("\n")
     for raw in whole.split("\n") if newline else ():
         reader.line(raw.rstrip("\r").expandtabs(8))
