@@ -97,10 +97,8 @@ def _verbose(text: str) -> list[str]:
             field = _VERBOSE_FIELD.match(line)
             if field:
                 fields[field.group(1)] = field.group(2).strip().replace('"', "")
-        if slot and "Class" in fields:
-            lines.append(
-                f'{slot} "{fields["Class"]}" "{fields.get("Vendor", "")}" "{fields.get("Device", "")}"'
-            )
+        if slot and "Class" in fields and "Device" in fields:
+            lines.append(f'{slot} "{fields["Class"]}" "{fields.get("Vendor", "")}" "{fields["Device"]}"')
             if "Driver" in fields:
                 lines.append(f"\tKernel driver in use: {fields['Driver']}")
     return lines

@@ -168,7 +168,7 @@ def _fabric(gpu: Section) -> Value | None:
     told_status = status if found is None or found.absent.state == UNKNOWN else ""
     if told == "completed" and told_status and told_status.lower() != "success":
         told += f", failed with {clean(told_status, 60)}"
-    for name, healthy in (("bandwidth", "full"), ("summary", "healthy")):
+    for name, healthy in (("summary", "healthy"), ("bandwidth", "full")):
         text = _text_at(gpu, f"fabric/health/{name}") or ""
         if text and not word(text) and text.lower() != healthy:
             told += f", {clean(text, 60).lower()}" + (" bandwidth" if name == "bandwidth" else "")

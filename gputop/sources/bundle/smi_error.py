@@ -105,6 +105,13 @@ _HANDLE: Final = re.compile(
 _INFOROM: Final = re.compile(rf"inforom is corrupted at gpu\s+({_BUS})", re.IGNORECASE)
 
 
+# A word that stands in every message, so that thousands of lines of values are passed over quickly.
+_HINT: Final = re.compile(
+    r"nvidia-smi|nvml|nvidia driver|libnvidia|device handle|inforom|no devices|no gpus|\$path|\bblocked\b|powered",
+    re.IGNORECASE,
+)
+
+
 class Said(Struct, frozen=True):
     """What nvidia-smi's messages in a text say.
 
@@ -150,6 +157,8 @@ def read_errors(text: str) -> Said:
     troubles: dict[str, Trouble] = {}
     units: list[Unit] = []
     for line in text.splitlines():
+        if not _HINT.search(line):
+            continue
         handle = _HANDLE.search(line)
         if handle:
             unit = _unit(handle)

@@ -14,14 +14,14 @@ from gputop.sources.bundle.smi_tree import Section
 from gputop.sources.bundle.smi_values import number, word
 
 _CUT: Final = Absent(UNKNOWN, "cut", "the file ends within the process list")
-_NOT_TOLD: Final = Absent(UNKNOWN, "not_in_file", "nvidia-smi -q does not tell it")
+_NOT_TOLD: Final = Absent(UNKNOWN, "not_in_file", "the file does not tell it")
 _NO_NAME: Final = Absent(UNKNOWN, "no_name", "nvidia-smi could not tell the name")
 _MEMORY: Final = number("MiB")
 _KINDS: Final = {"C": "C", "G": "G", "C+G": "C+G", "G+C": "C+G", "M": "M", "M+C": "C+M", "C+M": "C+M"}
 
 
-def _memory(text: str) -> float | Absent:
-    value = _MEMORY("memory_used_mib", text)
+def _memory(text: str | None) -> float | Absent:
+    value = _NOT_TOLD if text is None else _MEMORY("memory_used_mib", text)
     return value if not isinstance(value, str) else failed("not a number")
 
 
@@ -33,12 +33,8 @@ def _name(text: str) -> str | Absent:
     return clean(text.strip())
 
 
-def _child(section: Section, *names: str) -> str:
-    for name in names:
-        found = section.find(name)
-        if found is not None:
-            return found.value
-    return ""
+def _child(section: Section, *names: str) -> str | None:
+    return next((child.value for child in section.children if child.name in names), None)
 
 
 def _process(pid: str, section: Section) -> GpuProcess | None:
@@ -47,13 +43,13 @@ def _process(pid: str, section: Section) -> GpuProcess | None:
         return None
     return GpuProcess(
         pid=int(pid),
-        kinds=_KINDS.get(_child(section, "type").strip().upper(), ""),
+        kinds=_KINDS.get((_child(section, "type") or "").strip().upper(), ""),
         memory_mib=_memory(_child(section, "usedmemory", "usedgpumemory")),
         sm_percent=_NOT_TOLD,
         encoder_percent=_NOT_TOLD,
         decoder_percent=_NOT_TOLD,
         user=_NOT_TOLD,
-        command=_name(_child(section, "processname", "name")),
+        command=_name(_child(section, "processname", "name") or ""),
         started_at=_NOT_TOLD,
     )
 
@@ -63,8 +59,8 @@ def _listed(processes: Section) -> Iterator[tuple[str, GpuProcess]]:
     gi = ci = ""
     for child in processes.children:
         if child.name == "processinfo":
-            process = _process(_child(child, "pid"), child)
-            gi, ci = _child(child, "gpuinstanceid"), _child(child, "computeinstanceid")
+            process = _process(_child(child, "pid") or "", child)
+            gi, ci = _child(child, "gpuinstanceid") or "", _child(child, "computeinstanceid") or ""
         elif child.name == "processid":
             process = _process(child.value, child)
         else:

@@ -106,8 +106,9 @@ def _document(text: str, first_line: int) -> Log:
     log.head = next(iter(head.children), log.head)
     if not starts and broken:
         log.cut = f"line {first_line + line - 1}: {broken}"
-    for start, follows in zip(starts, [*starts[1:], None], strict=True):
-        piece = text[start.start() : follows.start() if follows else len(text)]
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    for start, end in zip(starts, ends, strict=False):
+        piece = text[start.start() : end]
         tree, broken, line = _parse(_mend(piece))
         gpu = next(iter(tree.children), Section("gpu"))
         gpu.value = start.group(1) or start.group(2) or ""

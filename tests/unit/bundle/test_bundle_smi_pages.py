@@ -105,7 +105,7 @@ EXPECTED = {
         "row_remap_banks_max": 3070.0,
         "display_attached": 0.0,
         "recovery_action": 0.0,
-        "fabric_state": "completed, degraded bandwidth, limited capacity",
+        "fabric_state": "completed, limited capacity, degraded bandwidth",
     },
     ("query-610-hopper.txt", "2", ""): {
         "memory_total_mib": 143771.0,
