@@ -71,8 +71,8 @@ class Process(msgspec.Struct, frozen=True, kw_only=True):
 class Load(msgspec.Struct, frozen=True, kw_only=True):
     """What one pod does to one GPU or MIG instance.
 
-    ``level`` is how busy it keeps what it was given, scaled down so that sharers fit together; ``part`` is the
-    part of the board that this is: 1, or the slices of a MIG instance out of seven.
+    ``level`` is how busy it keeps what it was given, scaled down so that sharers fit together; ``part`` is
+    the part of the board that this is: 1, or the slices of a MIG instance out of seven.
     """
 
     pod: Pod
