@@ -107,6 +107,7 @@ _TABLE: Final = (
     _mib("memory_used_mib", "memory used"),
     _mib("memory_free_mib", "memory free"),
     _mib("memory_reserved_mib", "memory reserved by the driver"),
+    _text("memory_meaning", "what the memory numbers are", Level.ANY),
     _mib("bar1_total_mib", "BAR1"),
     _mib("bar1_used_mib", "BAR1 used"),
     # Heat and power. A margin counts down to the limit: smaller is hotter.
