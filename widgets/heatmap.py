@@ -241,9 +241,12 @@ class Heatmap(LineCanvas, can_focus=True):
         row = self._rows[stretch.row]
         label = fit(row.label if stretch.start == 0 else BLANK, label_width, "left", self.ellipsis)
         runs = self._cells(row.keys[stretch.start : stretch.end], self._starts[stretch.row] + stretch.start)
-        used = label_width + _LABEL_GAP + stretch.end - stretch.start
-        rest = " " * (width - used - len(bar))
-        return Line((*label, (" " * _LABEL_GAP, ""), *runs, *(((rest, ""),) if rest else ()), *bar))
+        spare = width - label_width - _LABEL_GAP - (stretch.end - stretch.start) - len(bar)
+        if spare > 0:
+            runs.append((" " * spare, ""))
+        line = (*label, (" " * _LABEL_GAP, ""), *runs, *bar)
+        # A terminal of a few columns has no room for even one cell beside gap and bar.
+        return Line(line if spare >= 0 else fit(Cell.of(*line), width, "left", self.ellipsis))
 
     def _cells(self, keys: Sequence[Key], first_place: int) -> list[Run]:
         runs: list[Run] = []

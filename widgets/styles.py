@@ -60,10 +60,13 @@ class RoleStyles:
     def _role_style(self, role: Role, variables: Mapping[str, str]) -> Style:
         words = variables.get(role.style_variable, role.style).split()
         laid_under = role.name in CURSOR_ROLES
-        if self._no_color or (self._few and laid_under):
+        if self._no_color:
+            # The theme's own attributes go with its colours; without those they need not tell roles apart.
+            return _attributes(role.plain_style.split())
+        if self._few and laid_under:
             words = [*words, *role.plain_style.split()]
         attributes = _attributes(words)
-        if self._no_color or (self._few and laid_under and attributes.reverse):
+        if self._few and laid_under and attributes.reverse:
             return attributes
         colour = _colour(variables, role.variable, role.fallback)
         ground = _colour(variables, role.ground_variable, role.ground)
