@@ -3,9 +3,9 @@
 nvidia-smi never tells a host name, so it is worked out, by this rule:
 
 1. Files are of one machine when they tell the same GPU (UUID, at the same bus id where both tell one), or,
-   where one of them tells no UUID, when the bus ids of one are all among those of the other. Files that
-   cannot be compared (an error message) are of one machine when they lie in one folder and their names
-   differ only in words for a kind of output ("nvidia-smi-q.txt" and "lspci.txt").
+   where one of them tells no UUID, when they lie in one folder, tell a common bus id and are not named
+   after two machines. Files that cannot be compared (an error message) are of one machine when they lie in
+   one folder and their names differ only in words for a kind of output ("nvidia-smi-q.txt" and "lspci.txt").
 2. If at least two folders hold such files and each folder's files are of one machine, the folders are the
    machines and have their names. Folders with a common name ("nvidia", "logs") count as part of the one
    above.
@@ -135,7 +135,8 @@ def _compare(one: Traces, two: Traces) -> bool | None:
             for uuid in shared
         )
     if one.buses and two.buses:
-        return one.buses <= two.buses or two.buses <= one.buses
+        # Machines of one type have the same bus ids, so names that differ outweigh them.
+        return not (one.stem and two.stem and one.stem != two.stem) and bool(one.buses & two.buses)
     return None
 
 

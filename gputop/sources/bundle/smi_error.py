@@ -107,7 +107,7 @@ _INFOROM: Final = re.compile(rf"inforom is corrupted at gpu\s+({_BUS})", re.IGNO
 
 # A word that stands in every message, so that thousands of lines of values are passed over quickly.
 _HINT: Final = re.compile(
-    r"nvidia-smi|nvml|nvidia driver|libnvidia|device handle|inforom|no devices|no gpus|\$path|\bblocked\b|powered",
+    r"nvidia-smi|nvml|nvidia driver|libnvidia|device handle|inforom|no devices|no gpus|path|blocked|powered",
     re.IGNORECASE,
 )
 
