@@ -26,6 +26,8 @@ pytestmark = pytest.mark.skipif(
     not PUBLIC.is_dir(), reason="no ../shared/fixtures/public beside this checkout"
 )
 
+FB_MEMORY = r"FB Memory Usage\n +Total +: (\d+) MiB(?:\n +Reserved +: \d+ MiB)?\n +Used +: (\d+)"
+
 
 def files(folder: str, pattern: str = "*") -> list[Path]:
     return sorted((PUBLIC / folder).glob(pattern))

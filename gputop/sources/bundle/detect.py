@@ -52,7 +52,8 @@ def to_text(data: bytes) -> str | None:
             text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    # Text copied from a web page has no-break spaces.
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
 
 
 def _is_binary(head: bytes) -> bool:
@@ -83,6 +84,7 @@ _SIGNS: Final = (
     _sign(Kind.SMI_VGPU, r"^\s*(?:Active vGPUs|vGPU ID)\s+:"),
     _sign(Kind.SMI_QUERY, r"=+\s*NVSMI LOG\s*=+"),
     _sign(Kind.SMI_QUERY, r"^\s*GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]\s*$"),
+    _sign(Kind.SMI_QUERY, r"^\s*GPU UUID\s+:"),
     _sign(Kind.SMI_TABLE, r"^\s*\|\s*NVIDIA-SMI\s+[\d.N/A]+"),
     _sign(Kind.SMI_TABLE, r"^\s*\|[ =]*GPU\s+Name\s"),
     _sign(Kind.SMI_NVLINK, r"^\s*Link \d+: (?:[\d.]+ GB/s|<?inactive>?)"),

@@ -22,6 +22,7 @@ from gputop.sources.bundle.smi_table import (
     ECC_TOTALS,
     HEAD_FIELDS,
     INSTANCE_FIELDS,
+    INSTANCE_SUMS,
     REASON_PREFIXES,
     REASON_SECTIONS,
     REASONS,
@@ -115,12 +116,17 @@ def _sum(section: Section, entry: Sum) -> Value | None:
     return _add(entry.quantity, told) if len(told) == len(parts) else None
 
 
-def _ecc(gpu: Section) -> dict[str, Value]:
+def _sums(section: Section, entries: Iterable[Sum]) -> dict[str, Value]:
     readings: dict[str, Value] = {}
-    for entry in ECC_SUMS:
-        value = _sum(gpu, entry)
+    for entry in entries:
+        value = _sum(section, entry)
         if value is not None:
             readings[entry.quantity] = value
+    return readings
+
+
+def _ecc(gpu: Section) -> dict[str, Value]:
+    readings = _sums(gpu, ECC_SUMS)
     for quantity, whole, parts in ECC_TOTALS:
         value = _read(gpu, Field(quantity, _COUNT, (whole,)))
         told = [readings[part] for part in parts if part in readings]
@@ -274,6 +280,7 @@ def _instances(gpu: Section, board: Unit) -> list[Unit]:
         if not instance and not mig_uuid:
             continue
         readings = _read_all(device, INSTANCE_FIELDS)
+        readings |= _sums(device, INSTANCE_SUMS)
         profile = _text_at(device, "profile") or _text_at(device, "name")
         if profile and not word(profile):
             readings["mig_profile"] = profile.removeprefix("MIG ").strip()
@@ -335,13 +342,13 @@ def decode(log: Log, kind: Kind, text: str) -> Page:
         text: The whole file, for the messages that nvidia-smi writes around its output.
     """
     attached = _attached(log.head)
-    all_listed = attached is None or attached == len(log.gpus)
+    all_listed = attached == len(log.gpus)
     notes = [f"{log.cut}; what stands before it is read"] if log.cut else []
     if log.flat:
         notes.append("its indentation is lost, so only what needs no heading is read")
     units: list[Unit] = []
     for position, gpu in enumerate(log.gpus):
-        # With -i the GPUs that are printed are not the first ones, so a position is no index.
+        # With -i, or in a part of an output, the GPUs are not the first ones: a position is no index.
         made = _units(gpu, position if all_listed else -1, cut=gpu is log.gpus[-1] and bool(log.cut))
         if not made:
             notes.append(f"GPU {position + 1} of the file tells neither UUID nor bus id and is left out")

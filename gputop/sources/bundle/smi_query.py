@@ -11,7 +11,8 @@ from typing import Final
 from gputop.sources.bundle.smi_error import is_message
 from gputop.sources.bundle.smi_tree import Log, Section, normal_name
 
-_GPU: Final = re.compile(r"^GPU\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s*$")
+# Boards of a system on a chip stand on no PCI bus.
+_GPU: Final = re.compile(r"^GPU\s+([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]|N/A)\s*$")
 _HEADER: Final = re.compile(r"=+\s*NVSMI LOG\s*=+")
 _LINE: Final = re.compile(r"^(?P<key>[^:\s][^:]{0,79}?)\s*:(?:\s+(?P<value>\S.*)?)?$")
 _HEAD_KEYS: Final = frozenset(

@@ -65,15 +65,6 @@ INSTANCE_FIELDS: Final = (
         _COUNT,
         ("deviceattributes/shared/multiprocessorcount", "deviceattributes/multiprocessorcount"),
     ),
-    Field(
-        "ecc_volatile_sram_uncorrected",
-        _COUNT,
-        (
-            "eccerrorcount/volatilecount/sramuncorrectable",
-            "eccerrors/volatile/sramuncorrectable",
-            "eccerrors/volatilecount/sramuncorrectable",
-        ),
-    ),
 )
 """Fields of a MIG device."""
 
@@ -361,6 +352,17 @@ def _ecc(name: str) -> tuple[Sum, ...]:
 
 ECC_SUMS: Final = (*_ecc("volatile"), *_ecc("aggregate"))
 """ECC counts."""
+
+_INSTANCE_ECC: Final = ("eccerrorcount/volatilecount", "eccerrors/volatile")
+INSTANCE_SUMS: Final = tuple(
+    Sum(
+        "ecc_volatile_sram_uncorrected",
+        (f"{at}/sramuncorrectable",),
+        (f"{at}/sramuncorrectableparity", f"{at}/sramuncorrectablesecded"),
+    )
+    for at in _INSTANCE_ECC
+)
+"""ECC counts of a MIG device: in XML, then in text."""
 
 ECC_TOTALS: Final = tuple(
     (
