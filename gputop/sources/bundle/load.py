@@ -250,10 +250,13 @@ def _count(page: Page) -> str:
 
 def _told(file: _File, where: Place) -> Finding:
     pages = file.pages
-    newest = max(pages, key=lambda page: page.at or 0.0)
-    times = f", the newest of {len(pages)} outputs" if len(pages) > 1 else ""
-    when = f", {_stamp(newest.at)}" if newest.at is not None else ""
-    words = f"{file.path}: {newest.what}{times}{when}: {_count(newest)} on {where.host} (host by {where.how})"
+    # Of several outputs in one file the fullest speaks for it: a later one may be of a single section.
+    fullest = max(pages, key=lambda page: (len(page.units), page.at or 0.0))
+    times = f", the fullest of {len(pages)} outputs" if len(pages) > 1 else ""
+    when = f", {_stamp(fullest.at)}" if fullest.at is not None else ""
+    words = (
+        f"{file.path}: {fullest.what}{times}{when}: {_count(fullest)} on {where.host} (host by {where.how})"
+    )
     notes = list(dict.fromkeys(note for page in pages for note in page.notes))
     return Finding("; ".join([words, *notes]), severity="warning" if notes else "ok")
 

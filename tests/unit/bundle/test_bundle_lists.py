@@ -162,6 +162,9 @@ def test_the_library_version_beside_the_mismatch_is_kept() -> None:
         ("GPU 00000008:06:00.0: Insufficient Permissions", "00000008:06:00.0", -1, Presence.DENIED),
         ("gpu 0000:02:00.0: GPU requires reset", "00000000:02:00.0", -1, Presence.RESET_REQUIRED),
         ("GPU 12: GPU is lost", "", 12, Presence.LOST),
+        ("GPU2: Unknown Error", "", 2, Presence.ERROR),
+        ("GPU0000:02:00.0: GPU is lost.", "00000000:02:00.0", -1, Presence.LOST),
+        ("GPU 0000:01:00.0: Not Found", "00000000:01:00.0", -1, Presence.ERROR),
     ],
 )
 def test_the_gpu_that_cannot_be_opened_is_a_row(
