@@ -24,8 +24,8 @@ class HttpFault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """One fault.
 
     ``path`` is a glob over request paths. ``times`` ends the fault after so many requests (0: never).
-    ``seconds`` is how long a hang lasts or a slow body takes; ``status``, ``error_type`` and ``text`` are what
-    is answered; ``skew_s`` is how far the server's clock is off.
+    ``seconds`` is how long a hang lasts or a slow body takes; ``status``, ``error_type`` and ``text`` are
+    what is answered; ``skew_s`` is how far the server's clock is off.
     """
 
     kind: Kind

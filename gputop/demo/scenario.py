@@ -58,9 +58,10 @@ class JobGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Pods of one workload: so many on each node that matches, each with so many GPUs.
 
     ``share`` is the part of the matching nodes that runs it, chosen by the seed. ``indices`` pins GPUs;
-    without it a pod takes the lowest that are free for its whole time, and waits without a node where there
-    are too few. ``mig`` asks for an instance of a profile instead of whole GPUs. ``load`` is a profile of
-    :data:`gputop.demo.load.PROFILES`. ``memory`` is the part of the GPU memory that it holds.
+    without it a pod takes the lowest that are free for its whole time. Where there are too few it waits
+    without a node, or is not made at all with ``waits`` false. ``mig`` asks for an instance of a profile
+    instead of whole GPUs. ``load`` is a profile of :data:`gputop.demo.load.PROFILES`. ``memory`` is the part
+    of the GPU memory that it holds.
     """
 
     name: str
@@ -71,6 +72,7 @@ class JobGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     pods_per_node: int = 1
     gpus: int = 1
     indices: tuple[int, ...] | None = None
+    waits: bool = True
     mig: str | None = None
     start_s: float = -3600.0
     duration_s: float | None = None

@@ -221,7 +221,8 @@ class World:
         pod = _pod(job, node.name, noise.fold(self.seed, job.namespace, job.name, ordinal), ordinal)
         places = _mig_place(job, node, pod) if job.mig else _whole_place(job, node, pod)
         if not places:
-            self.waiting.append(msgspec.structs.replace(pod, node=""))
+            if job.waits:
+                self.waiting.append(msgspec.structs.replace(pod, node=""))
             return
         node.pods.append(pod)
         for gpu, instance in places:

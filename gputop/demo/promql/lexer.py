@@ -8,7 +8,7 @@ from gputop.demo.promql.errors import QueryError
 _TOKEN = re.compile(
     r"""
     (?P<space>[ \t\r\n]+|\#[^\n]*)
-  | (?P<duration>(?:\d+(?:ms|[smhdwy]))+)(?![\w:])
+  | (?P<duration>(?:\d+(?:ms|[smhdwy]))+)(?!\w)
   | (?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w:])
   | (?P<name>[a-zA-Z_:][\w:]*)
   | (?P<string>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`[^`]*`)

@@ -165,7 +165,8 @@ class _Parser:
                 "parse error: ranges only allowed for vector selectors; subqueries are not supported"
             )
         length = self._duration()
-        if self._at(":"):
+        # A name may begin with a colon, so the step of a subquery may have been read as one.
+        if self.peek().text.startswith(":"):
             raise QueryError("parse error: subqueries are not supported here")
         self._want("]")
         if length <= 0:

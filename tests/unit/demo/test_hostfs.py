@@ -47,7 +47,7 @@ def test_a_process_has_command_user_and_pod(tmp_path):
     assert f"Uid:\t{hostfs.user_id('mara')}\t" in status
     assert hostfs.user_id("mara") != 0 == hostfs.user_id("root")
     fields = (folder / "stat").read_text().rpartition(")")[2].split()
-    assert int(fields[19]) == int((800_000 - 100) * 100)
+    assert int(fields[19]) == (800_000 - 100) * 100
 
 
 def test_processes_end_with_their_pod_and_hide_behind_a_namespace(tmp_path):
