@@ -81,7 +81,7 @@ def _pod(path: str, environment: Mapping[str, str], host: str) -> Holder | None:
         return None
     container = _CONTAINER.search(path, match.end() - 1)
     name = environment.get("HOSTNAME", "")
-    named = bool(name) and name != host and name != host.partition(".")[0]
+    named = bool(name) and name.partition(".")[0] != host.partition(".")[0]
     return Holder(
         "kubernetes",
         name=name if named else "",

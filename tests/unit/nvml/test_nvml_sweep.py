@@ -1,0 +1,458 @@
+"""Rounds over several GPUs: an error stays in its row, and only what is wanted is asked."""
+
+from collections.abc import Callable
+
+import pytest
+
+from gputop.model.facts import Presence
+from gputop.model.reading import NA, UNKNOWN, Absent
+from gputop.sources.nvml.cadence import FAST, MEDIUM, ONCE, SLOW
+from gputop.sources.nvml.inventory import RestartNeededError
+from gputop.sources.nvml.protocol import Devices, Plan, RoundDone, Sample, Skip
+from tests.unit.nvml import fake
+from tests.unit.nvml.fake import Code, Gpu, memory_v2, plain_gpu
+from tests.unit.nvml.rig import EVERYTHING, Rig, pci_device
+
+MakeRig = Callable[..., Rig]
+
+
+def eight() -> list[Gpu]:
+    return [plain_gpu(number) for number in range(8)]
+
+
+def test_readings_have_the_model_s_units(make_rig: MakeRig) -> None:
+    rig = make_rig([plain_gpu()])
+    assert rig.open() is None
+    values = rig.read()[0]
+    assert values["utilization"] == 40.0
+    assert values["memory_utilization"] == 20.0
+    assert values["power_w"] == 300.0
+    assert values["temperature_c"] == 50.0
+
+
+def test_reserved_memory_is_not_used_memory(make_rig: MakeRig) -> None:
+    """Case 7: with version 2 an idle GPU uses nothing, and a MiB of rounding is no error."""
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetMemoryInfo_v2"] = memory_v2(15360, 265, 0, 15096)
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read()[0]
+    assert values["memory_used_mib"] == 0.0
+    assert values["memory_reserved_mib"] == 265.0
+    assert values["memory_total_mib"] == 15360.0
+    assert "does not count" in str(values["memory_meaning"])
+
+
+def test_version_1_of_memory_says_what_it_cannot_tell(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    del gpu.answers["nvmlDeviceGetMemoryInfo_v2"]
+    gpu.answers["nvmlDeviceGetMemoryInfo"] = {"total": 15360 << 20, "used": 265 << 20, "free": 15095 << 20}
+    rig = make_rig([gpu], {"nvmlDeviceGetMemoryInfo_v2"})
+    rig.open()
+    values = rig.read()[0]
+    assert values["memory_used_mib"] == 265.0
+    assert isinstance(values["memory_reserved_mib"], Absent)
+    assert "may count" in str(values["memory_meaning"])
+
+
+@pytest.mark.parametrize(
+    ("code", "presence", "word"),
+    [
+        (fake.GPU_IS_LOST, Presence.LOST, "fallen off the bus"),
+        (fake.RESET_REQUIRED, Presence.RESET_REQUIRED, "needs a reset"),
+        (fake.NO_PERMISSION, Presence.DENIED, "not allowed"),
+        (fake.UNKNOWN, Presence.ERROR, "unknown error"),
+    ],
+)
+def test_a_gpu_that_cannot_be_opened_hides_no_other(
+    make_rig: MakeRig, roots: tuple, code: int, presence: Presence, word: str
+) -> None:
+    """Case 1: seven are read, and the eighth has a row with its place on the bus and the word for it."""
+    gpus = eight()
+    gpus[3].open_code = code
+    for number in range(8):
+        pci_device(roots[1], f"0000:{0x1A + number:02x}:00.0")
+    rig = make_rig(gpus)
+    assert rig.open() is None
+    assert sorted(rig.read()) == [0, 1, 2, 4, 5, 6, 7]
+    (state,) = rig.states(3)
+    assert state.presence is presence
+    assert word in state.reason
+    assert str(code) in state.reason
+    devices = rig.of(Devices)[-1].devices
+    assert len(devices) == 8
+    assert devices[3].bus_id == "00000000:1d:00.0"
+    assert devices[3].index == 3
+
+
+@pytest.mark.parametrize("code", [fake.GPU_IS_LOST, fake.RESET_REQUIRED, fake.NO_PERMISSION, fake.UNKNOWN])
+def test_a_gpu_that_fails_for_a_while_keeps_its_name_and_comes_back(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """Case 2: the error comes at one poll and goes at another; GPUs 4 to 7 never notice."""
+    now = [1000.0]
+    monkeypatch.setattr("gputop.sources.nvml.sweep.time.monotonic", lambda: now[0])
+    gpus = eight()
+    rig = make_rig(gpus)
+    rig.open()
+    uuid = gpus[3].uuid
+    for poll in range(12):
+        now[0] += 6.0
+        broken = 4 <= poll < 8
+        gpus[3].every_call = code if broken else 0
+        gpus[5].answers["nvmlDeviceGetTemperature"] = 60 + poll
+        read = rig.read()
+        assert (3 in read) is not broken
+        assert {0, 1, 2, 4, 5, 6, 7} <= set(read)
+        assert read[5]["temperature_c"] == 60.0 + poll
+    presences = [state.presence for state in rig.states(3)]
+    assert presences[0] is Presence.PRESENT
+    assert presences[1] not in (Presence.PRESENT, None)
+    assert presences[-1] is Presence.PRESENT
+    assert all(message.devices[3].uuid == uuid for message in rig.of(Devices))
+
+
+def test_one_failing_field_costs_only_itself(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetPowerUsage"] = Code(fake.UNKNOWN)
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read()[0]
+    power = values["power_w"]
+    assert isinstance(power, Absent)
+    assert power.state == UNKNOWN
+    assert "999" in power.reason
+    assert values["utilization"] == 40.0
+    gpu.answers["nvmlDeviceGetPowerUsage"] = 250_000
+    assert rig.read()[0]["power_w"] == 250.0
+
+
+def test_not_supported_is_asked_once(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    first = rig.read(MEDIUM)[0]
+    fan = first["fan_speed_percent"]
+    assert isinstance(fan, Absent)
+    assert fan.state == NA
+    asked = rig.library.calls["nvmlDeviceGetFanSpeed"]
+    rig.read(MEDIUM)
+    rig.read(MEDIUM)
+    assert rig.library.calls["nvmlDeviceGetFanSpeed"] == asked == 1
+
+
+def test_a_failing_call_is_asked_less_and_less(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("gputop.sources.nvml.sweep.time.monotonic", lambda: now[0])
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetPowerUsage"] = Code(fake.UNKNOWN)
+    rig = make_rig([gpu])
+    rig.open()
+    for _ in range(120):
+        now[0] += 1.0
+        rig.read()
+    assert 5 <= rig.library.calls["nvmlDeviceGetPowerUsage"] <= 12
+
+
+def test_an_unchanged_reading_is_not_sent_but_is_confirmed(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read()
+    assert rig.read()[0] == {}
+    gpu.answers["nvmlDeviceGetUtilizationRates"] = {"gpu": 77, "memory": 20}
+    assert rig.read()[0] == {"utilization": 77.0}
+
+
+def test_only_what_is_wanted_is_asked(make_rig: MakeRig) -> None:
+    rig = make_rig([plain_gpu()])
+    rig.open(Plan(frozenset({"utilization"}), processes=False, profiling=False, interval_s=1.0))
+    before = rig.library.calls.copy()
+    for group in (FAST, MEDIUM, SLOW, ONCE):
+        rig.sweep.read(group)
+    asked = rig.library.calls - before
+    assert asked["nvmlDeviceGetUtilizationRates"] == 1
+    # Whether MIG was switched and boards came is looked at whatever is on screen.
+    assert set(asked) == {"nvmlDeviceGetUtilizationRates", "nvmlDeviceGetCount_v2", "nvmlDeviceGetMigMode"}
+    sample = rig.of(Sample)[0]
+    assert sample.devices[0].values.keys() == {"utilization"}
+
+
+def test_what_belongs_to_the_board_is_asked_once(make_rig: MakeRig) -> None:
+    rig = make_rig([plain_gpu()])
+    rig.open()
+    first = rig.read(ONCE)[0]
+    assert first["model"] == "NVIDIA H100 80GB HBM3"
+    assert first["architecture"] == "Hopper"
+    names = rig.library.calls["nvmlDeviceGetName"]
+    assert rig.read(ONCE)[0] == {}
+    assert rig.library.calls["nvmlDeviceGetName"] == names
+
+
+def test_another_plan_sends_everything_anew(make_rig: MakeRig) -> None:
+    rig = make_rig([plain_gpu()])
+    rig.open()
+    rig.read()
+    rig.sweep.set_plan(Plan(frozenset({"power_w"}), processes=False, profiling=False, interval_s=1.0))
+    rig.sweep.read(FAST)
+    sample = rig.of(Sample)[-1].devices[0]
+    assert sample.full
+    assert sample.values == {"power_w": 300.0}
+
+
+@pytest.mark.parametrize(
+    ("architecture", "device_id", "meaning"),
+    [
+        (9, 0x2330, "averaged"),
+        (7, 0x20B0, "instantaneous"),
+        (7, 0x2204, "averaged"),
+        (6, 0x1EB8, "instantaneous"),
+    ],
+)
+def test_the_power_number_says_what_it_is(
+    make_rig: MakeRig, architecture: int, device_id: int, meaning: str
+) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetArchitecture"] = architecture
+    gpu.answers["nvmlDeviceGetPciInfo_v3"] = {
+        "busId": b"00000000:1B:00.0",
+        "pciDeviceId": device_id << 16 | 0x10DE,
+    }
+    rig = make_rig([gpu])
+    rig.open()
+    assert meaning in str(rig.read(ONCE)[0]["power_meaning"])
+
+
+def test_the_first_utilisation_without_persistence_mode_is_left_out(make_rig: MakeRig) -> None:
+    """Case K-08: opening an idle GPU makes it busy."""
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetPersistenceMode"] = 0
+    gpu.answers["nvmlDeviceGetUtilizationRates"] = {"gpu": 96, "memory": 3}
+    rig = make_rig([gpu])
+    rig.open()
+    first = rig.read()[0]["utilization"]
+    assert isinstance(first, Absent)
+    assert first.code == "first_sample"
+    rig.sweep.read(MEDIUM)
+    rig.sweep.read(SLOW)
+    gpu.answers["nvmlDeviceGetUtilizationRates"] = {"gpu": 0, "memory": 0}
+    assert rig.read()[0]["utilization"] == 0.0
+
+
+def test_a_round_ends_once_everything_was_read(make_rig: MakeRig) -> None:
+    rig = make_rig([plain_gpu()])
+    rig.open()
+    rig.sweep.read(FAST)
+    rig.sweep.end_round()
+    assert not rig.of(RoundDone)
+    for group in (MEDIUM, SLOW, ONCE):
+        rig.sweep.read(group)
+    rig.sweep.read_processes()
+    rig.sweep.end_round()
+    assert len(rig.of(RoundDone)) == 1
+
+
+def test_rows_that_await_a_reset_and_a_replacement(make_rig: MakeRig) -> None:
+    """Case 17, the readings of it: pending and failed are told as they are."""
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    gpu.answers["nvmlDeviceGetRemappedRows"] = (0, 1, 1, 0)
+    values = rig.read(MEDIUM)[0]
+    assert (values["row_remap_pending"], values["row_remap_failed"]) == (1.0, 0.0)
+    gpu.answers["nvmlDeviceGetRemappedRows"] = (0, 1, 1, 1)
+    assert rig.read(MEDIUM)[0]["row_remap_failed"] == 1.0
+
+
+def test_a_board_that_cannot_remap_is_not_called_healthy(make_rig: MakeRig) -> None:
+    """Case 17, third part: success with zeros from a board without ECC says nothing."""
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetEccMode"] = Code(fake.NOT_SUPPORTED)
+    gpu.answers["nvmlDeviceGetRemappedRows"] = (0, 0, 0, 0)
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read(MEDIUM)[0]
+    for quantity in ("row_remap_pending", "row_remap_failed", "row_remap_uncorrected"):
+        value = values[quantity]
+        assert isinstance(value, Absent)
+        assert value.state == NA
+
+
+def test_counters_that_begin_again_ask_for_a_fresh_process(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.fields[3, 0] = 12
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read(MEDIUM)
+    gpu.fields[3, 0] = 0
+    with pytest.raises(RestartNeededError, match="loaded anew"):
+        rig.read(MEDIUM)
+
+
+def test_another_number_of_gpus_asks_for_a_fresh_process(make_rig: MakeRig) -> None:
+    rig = make_rig(eight())
+    rig.open()
+    rig.library.counted = 7
+    with pytest.raises(RestartNeededError, match="lists 7 GPUs now, 8 before"):
+        rig.sweep.read(SLOW)
+
+
+def test_a_lost_connection_asks_for_a_fresh_process(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    gpu.every_call = fake.UNINITIALIZED
+    with pytest.raises(RestartNeededError, match="connection"):
+        rig.read()
+
+
+def test_a_board_changed_under_its_index_asks_for_a_fresh_process(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read()
+    gpu.every_call = fake.GPU_IS_LOST
+    rig.read()
+    gpu.every_call = 0
+    gpu.answers["nvmlDeviceGetUUID"] = b"GPU-99999999-0000-0000-0000-000000000000"
+    with pytest.raises(RestartNeededError, match="another GPU is at index 0"):
+        rig.read()
+
+
+def test_a_skipped_gpu_is_never_touched(make_rig: MakeRig) -> None:
+    gpus = eight()
+    rig = make_rig(gpus)
+    touched: list[str] = []
+    gpus[3].answers["nvmlDeviceGetUUID"] = lambda: touched.append("uuid") or b""
+    rig.open(Plan(None, processes=True, profiling=False, interval_s=1.0, skip=(Skip(3, "00000000:1d:00.0"),)))
+    for group in (FAST, MEDIUM, SLOW, ONCE):
+        rig.sweep.read(group)
+    rig.sweep.read_processes()
+    assert not touched
+    assert len(rig.of(Devices)[-1].devices) == 7
+    rig.sweep.set_plan(EVERYTHING)
+    assert touched
+    assert len(rig.of(Devices)[-1].devices) == 8
+
+
+def test_a_gpu_skipped_later_is_left_alone_from_then_on(make_rig: MakeRig) -> None:
+    gpus = eight()
+    rig = make_rig(gpus)
+    rig.open()
+    rig.sweep.set_plan(
+        Plan(None, processes=True, profiling=False, interval_s=1.0, skip=(Skip(3, "00000000:1d:00.0"),))
+    )
+    assert sorted(rig.read()) == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_implausible_numbers_are_no_numbers(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetUtilizationRates"] = {"gpu": 4294967, "memory": 20}
+    gpu.answers["nvmlDeviceGetPowerUsage"] = 0xFFFFFFFF
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read()[0]
+    for quantity in ("utilization", "power_w"):
+        value = values[quantity]
+        assert isinstance(value, Absent)
+        assert value.state == NA
+    assert values["memory_utilization"] == 20.0
+
+
+def test_power_above_a_kilowatt_is_plausible(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetPowerUsage"] = 1_180_250
+    rig = make_rig([gpu])
+    rig.open()
+    assert rig.read()[0]["power_w"] == 1180.25
+
+
+def test_the_old_name_of_the_clock_reasons_is_tried(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetCurrentClocksThrottleReasons"] = 0x84
+    rig = make_rig([gpu], {"nvmlDeviceGetCurrentClocksEventReasons"})
+    rig.open()
+    assert rig.read()[0]["clock_event_reasons"] == float(0x84)
+
+
+def test_ecc_totals_fall_back_to_the_function(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetTotalEccErrors", 0] = 5
+    gpu.answers["nvmlDeviceGetTotalEccErrors", 1] = 2
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read(MEDIUM)[0]
+    assert values["ecc_volatile_corrected"] == 5.0
+    assert values["ecc_volatile_uncorrected"] == 2.0
+
+
+def test_byte_counters_become_rates(make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [500.0]
+    monkeypatch.setattr("gputop.sources.nvml.device.time.monotonic", lambda: now[0])
+    gpu = plain_gpu()
+    gpu.fields[198, 0] = 1_000_000
+    rig = make_rig([gpu])
+    rig.open()
+    first = rig.read()[0]["pcie_rx_bytes_per_s"]
+    assert isinstance(first, Absent)
+    gpu.fields[198, 0] = 3_000_000
+    now[0] += 2.0
+    assert rig.read()[0]["pcie_rx_bytes_per_s"] == 1_000_000.0
+    gpu.fields[198, 0] = 10
+    now[0] += 1.0
+    restarted = rig.read()[0]["pcie_rx_bytes_per_s"]
+    assert isinstance(restarted, Absent)
+    assert restarted.state == UNKNOWN
+
+
+def test_a_counter_of_32_bits_gives_no_rate(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.field_type = 1
+    gpu.fields[198, 0] = 1000
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read()
+    gpu.fields[198, 0] = 2000
+    value = {**rig.of(Sample)[0].devices[0].values, **rig.read()[0]}["pcie_rx_bytes_per_s"]
+    assert isinstance(value, Absent)
+    assert value.code == "wraps"
+
+
+def test_a_field_of_unknown_type_is_no_number(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.field_type = 42
+    gpu.fields[186, 0] = 1000
+    rig = make_rig([gpu])
+    rig.open()
+    value = rig.read()[0]["power_instant_w"]
+    assert isinstance(value, Absent)
+    assert "type 42" in value.reason
+
+
+def test_no_gpu_and_failed_init_have_their_own_words(make_rig: MakeRig, roots: tuple) -> None:
+    pci_device(roots[1], "0000:1b:00.0", driver="nouveau")
+    pci_device(roots[1], "0000:2c:00.0", driver="vfio-pci")
+    rig = make_rig([])
+    nothing = rig.open()
+    assert nothing is not None
+    assert nothing.code == "no_gpu"
+    assert "1 held by nouveau" in nothing.text
+    assert "1 held by vfio-pci" in nothing.text
+
+
+def test_versions_that_do_not_fit_are_both_named(make_rig: MakeRig, roots: tuple) -> None:
+    """Case 3, the source's part: one sentence with both versions and what to do."""
+    folder = roots[0] / "driver" / "nvidia"
+    folder.mkdir(parents=True)
+    (folder / "version").write_text(
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\n"
+    )
+    rig = make_rig([plain_gpu()])
+    rig.library.init_code = 18
+    rig.library.system["nvmlSystemGetNVMLVersion"] = b"12.550.54.15"
+    refusal = rig.open()
+    assert refusal is not None
+    assert refusal.code == "driver_mismatch"
+    assert "535.54.03" in refusal.text
+    assert "550.54.15" in refusal.text
+    assert "reboot" in refusal.text
