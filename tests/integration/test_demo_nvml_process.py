@@ -78,3 +78,12 @@ def test_a_program_without_a_scenario_says_so():
     done = over_fake("--scenario", "nowhere", program=["-m", "nvitop", "-1"])
     assert done.returncode == 2
     assert "built-in scenarios" in done.stderr
+
+
+def test_the_launcher_is_light_to_import():
+    heavy = ("pynvml", "http.server", "requests", "textual", "gputop.demo.world", "gputop.demo.scenario")
+    code = f"import sys, gputop.demo.launcher; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
