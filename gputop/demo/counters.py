@@ -86,13 +86,19 @@ def energy_mj(gpu: Gpu, t: float) -> int:
         watts = span * load.level * load.part * load.profile.power
         joules += watts * load.active_s(t, boot)
         for fault in gpu.faults:
-            if isinstance(fault, Thermal | PowerBrake):
-                joules -= (
-                    watts
-                    * (1.0 - fault.clock_factor)
-                    * _overlap_s(fault, load.pod.start_s, load.pod.end_s, t)
-                )
+            held_back = watts * (1.0 - _power_factor(fault, gpu.model.power_idle_w, watts))
+            if held_back:
+                joules -= held_back * _overlap_s(fault, max(load.pod.start_s, boot), load.pod.end_s, t)
     return int(joules * 1000.0)
+
+
+def _power_factor(fault: GpuFault, idle_w: float, watts: float) -> float:
+    """Return the part of a load's power that a fault lets it draw."""
+    if isinstance(fault, Thermal | PowerBrake):
+        return fault.clock_factor
+    if isinstance(fault, PowerCap) and watts:
+        return min(1.0, max(0.0, fault.limit_w - idle_w) / watts)
+    return 1.0
 
 
 def pcie_bytes(gpu: Gpu, t: float) -> int:

@@ -67,8 +67,11 @@ def test_identities_are_unique_in_a_fleet():
         assert len(set(pids)) == len(pids)
 
 
-def test_energy_is_the_integral_of_power():
-    gpu = next(build().gpus())
+@pytest.mark.parametrize(
+    "fault", ["", 'kind = "power_cap"\nlimit_w = 350', 'kind = "power_brake"', 'kind = "thermal"']
+)
+def test_energy_is_the_integral_of_power(fault):
+    gpu = next(build(more=f'[[faults]]\nnode = "n1"\n{fault}' if fault else "").gpus())
     steps = [t / 2 for t in range(600, 1800)]
     drawn = sum(gpu_state(gpu, t).power_w for t in steps) / 2
     counted = (counters.energy_mj(gpu, 900) - counters.energy_mj(gpu, 300)) / 1000
