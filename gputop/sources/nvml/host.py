@@ -50,6 +50,12 @@ def library_version(nvml_version: Value) -> str:
     return nvml_version.partition(".")[2]
 
 
+def numbers(version: Value) -> tuple[int, ...]:
+    """Return a dotted version as numbers, () when it is none."""
+    parts = version.split(".") if isinstance(version, str) else []
+    return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
+
+
 def system_memory(proc_root: Path) -> dict[str, Value]:
     """Return total and available system memory, by quantity.
 

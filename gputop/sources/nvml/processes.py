@@ -36,6 +36,9 @@ _LAYOUTS: Final = (
     ("_v2", pynvml.c_nvmlProcessInfo_v2_t),
     ("", ProcessInfoV1),
 )
+# From 535.43 up to 535.98 the third version wrote entries of 32 bytes: into the array of any other driver,
+# a scrambled list and a write past its end. The second version is as ever.
+_LONG_ENTRIES: Final = ((535, 43), (535, 98))
 _LISTS: Final = (
     ("C", "nvmlDeviceGetComputeRunningProcesses"),
     ("G", "nvmlDeviceGetGraphicsRunningProcesses"),
@@ -47,12 +50,13 @@ _SAMPLED: Final = ("smUtil", "encUtil", "decUtil")
 class _List:
     """One of the three lists, with the newest symbol this library has for it."""
 
-    def __init__(self, kind: str, function: str) -> None:
+    def __init__(self, kind: str, function: str, driver: tuple[int, ...]) -> None:
         self.kind = kind
         self.name = b""
         self.symbol: Symbol | None = None
         self.layout: type[ctypes.Structure] = ProcessInfoV1
-        for suffix, layout in _LAYOUTS:
+        first, end = _LONG_ENTRIES
+        for suffix, layout in _LAYOUTS[1:] if first <= driver[:2] < end else _LAYOUTS:
             self.symbol = symbol(function + suffix)
             if self.symbol is not None:
                 self.name = (function + suffix).encode()
@@ -84,12 +88,13 @@ class Tables:
     Args:
         library: The library.
         people: Looks up what /proc tells.
+        driver: Version of the driver, () when not told.
     """
 
-    def __init__(self, library: Library, people: Processes) -> None:
+    def __init__(self, library: Library, people: Processes, driver: tuple[int, ...] = ()) -> None:
         self._library = library
         self._people = people
-        self._lists = tuple(_List(kind, function) for kind, function in _LISTS)
+        self._lists = tuple(_List(kind, function, driver) for kind, function in _LISTS)
         self._sampler = symbol("nvmlDeviceGetProcessUtilization")
         self._room = _FIRST_ROOM
         self._arrays: dict[tuple[type[ctypes.Structure], int], CObject] = {}

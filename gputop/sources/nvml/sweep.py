@@ -130,7 +130,7 @@ class Sweep:
         if code != errors.SUCCESS or not self._counted:
             return host.no_gpu(self._pci)
         self._read_versions()
-        self._tables = Tables(self._library, self._people)
+        self._tables = Tables(self._library, self._people, host.numbers(self._texts["driver_version"]))
         self._links = nvlink.Links(self._library)
         self._gpm = gpm.Gpm(self._library)
         self._inventory.open(self._counted, plan, self._pci)

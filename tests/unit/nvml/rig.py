@@ -1,6 +1,7 @@
 """A sweep of the NVML child in this process, and small trees that stand for /proc and /sys."""
 
 from pathlib import Path
+from typing import Any, TypeVar
 
 from gputop.sources.nvml.marker import Marker
 from gputop.sources.nvml.protocol import NoNvml, Plan, Sample, State, Up
@@ -8,6 +9,9 @@ from gputop.sources.nvml.sweep import Place, Sweep
 from tests.unit.nvml.fake import FakeLibrary
 
 EVERYTHING = Plan(None, processes=True, profiling=False, interval_s=1.0)
+
+
+T = TypeVar("T")
 
 
 class Rig:
@@ -26,7 +30,7 @@ class Rig:
         self.sweep.look_at_bus()
         return self.sweep.open(plan)
 
-    def read(self, group: int = 0) -> dict[int, dict[str, object]]:
+    def read(self, group: int = 0) -> dict[int, dict[str, Any]]:
         """Take a sample and return what it says, by slot."""
         self.sweep.read(group)
         sample = [message for message in self.sent if isinstance(message, Sample)][-1]
@@ -35,7 +39,7 @@ class Rig:
     def states(self, slot: int) -> list[State]:
         return [message for message in self.sent if isinstance(message, State) and message.slot == slot]
 
-    def of(self, kind: type) -> list[Up]:
+    def of(self, kind: type[T]) -> list[T]:
         return [message for message in self.sent if isinstance(message, kind)]
 
 

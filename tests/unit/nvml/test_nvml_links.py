@@ -3,6 +3,7 @@
 import ctypes
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ LINK_QUANTITIES = frozenset(
 )
 
 
-def links_of(rig: Rig) -> dict[str, object]:
+def links_of(rig: Rig) -> dict[str, Any]:
     rig.open(Plan(LINK_QUANTITIES, processes=False, profiling=False, interval_s=1.0))
     return rig.read(MEDIUM)[0]
 
@@ -213,7 +214,7 @@ class Events:
 
     def __init__(self, gpus: list[Gpu]) -> None:
         self.gpus = gpus
-        self.waits: list[object] = []
+        self.waits: list[Any] = []
         self.sets = 0
         self.registered: list[int] = []
         self.idle = threading.Event()
@@ -227,21 +228,21 @@ class Events:
             "nvmlEventSetWait_v2": self._wait,
         }
 
-    def _create(self, result) -> int:
+    def _create(self, _result: Any) -> int:
         self.sets += 1
         self.registered = []
         return 0
 
     @staticmethod
-    def _types(_handle, result) -> int:
+    def _types(_handle: Any, result: Any) -> int:
         result._obj.value = 0xFFFF
         return 0
 
-    def _register(self, handle, _types, _events) -> int:
+    def _register(self, handle: Any, _types: Any, _events: Any) -> int:
         self.registered.append(handle)
         return 0
 
-    def _wait(self, _events, data, _timeout) -> int:
+    def _wait(self, _events: Any, data: Any, _timeout: Any) -> int:
         if not self.waits:
             self.idle.set()
             threading.Event().wait(0.01)

@@ -125,6 +125,22 @@ def test_struct_and_symbol_fit(library: MakeLibrary, proc: Path, lacks: set[str]
     assert made[0].calls[used] == 1
 
 
+@pytest.mark.parametrize(
+    ("driver", "version"),
+    [((535, 54, 3), "_v2"), ((535, 86, 10), "_v2"), ((535, 104, 5), "_v3"), ((570, 86), "_v3"), ((), "_v3")],
+)
+def test_drivers_with_longer_entries_are_asked_the_older_way(
+    library: MakeLibrary, proc: Path, driver: tuple[int, ...], version: str
+) -> None:
+    gpu = plain_gpu()
+    gpu.processes = {"C": [Process(700, GIB)]}
+    made = library([gpu])
+    (device,) = reader(made, proc)[1]
+    tables = Tables(made[1], People(proc, "node-a", Marker(None)), driver)
+    assert listed(tables.read(device, 81559.0, 5.0)).keys() == {700}
+    assert made[0].calls["nvmlDeviceGetComputeRunningProcesses" + version] == 1
+
+
 def test_no_samples_means_idle(library: MakeLibrary, proc: Path) -> None:
     """Case 11, first part: NOT_FOUND is 0 %, not an error."""
     gpu = plain_gpu()

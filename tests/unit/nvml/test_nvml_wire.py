@@ -202,7 +202,9 @@ def test_processes_name_the_holders_of_their_gpu() -> None:
     batch = known.processes(Processes(1.0, (ProcessTable(0, table),), 2.0))
     assert batch is not None
     assert [type(fact) for fact in batch.facts] == [ProcessesFact, HoldersFact]
-    assert batch.facts[1].holders == (pod,)
+    holders = batch.facts[1]
+    assert isinstance(holders, HoldersFact)
+    assert holders.holders == (pod,)
     again = known.processes(Processes(3.0, (ProcessTable(0, None),), 2.0))
     assert again is not None
     assert again.facts == batch.facts
