@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,6 +10,7 @@ from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gputop.widgets import left_crop
 from gputop.widgets.cells import ASCII_ELLIPSIS, ELLIPSIS, Line
 from gputop.widgets.line_diff import changed_ranges
 from gputop.widgets.styles import RoleStyles
@@ -30,8 +31,8 @@ class LineCanvas(Widget):
     different. Lines are compared with what was there before, so calling it too often costs time but
     writes nothing.
 
-    The cost of the comparison is why Textual's own ``refresh()`` is not called by subclasses: it writes
-    the whole widget again.
+    Textual asks for a refresh of the whole widget at many an occasion at which nothing looks different,
+    such as each change of focus; once the widget has been drawn, such a refresh is a repaint too.
     """
 
     ALLOW_SELECT = False
@@ -84,6 +85,8 @@ class LineCanvas(Widget):
             self._drawn.clear()
             return
         grounded = self.role_styles.grounded
+        # Textual by itself writes all that is left of a range again, and once more for every further one.
+        whole_spans = not left_crop.installed()
         regions: list[Region] = []
         for y in range(size.height) if lines is None else lines:
             old = self._drawn.get(y)
@@ -93,12 +96,24 @@ class LineCanvas(Widget):
             if new is old:
                 continue
             ranges = changed_ranges(old, new, grounded)
+            if ranges and whole_spans:
+                ranges = [(ranges[0][0], ranges[-1][1])]
             # The new line is kept even if nothing can be seen of the change: the next comparison is
             # then with the same object more often.
             self._drawn[y] = new
             regions.extend(Region(start, y, end - start, 1) for start, end in ranges)
         if regions:
             self.refresh(*regions)
+
+    def refresh(
+        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
+    ) -> Self:
+        """Refresh as Textual does, but compare first where the whole widget is asked for."""
+        drawn = self._drawn and self._in_sight and self.size == self._drawn_size
+        if regions or layout or recompose or not repaint or not drawn:
+            return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+        self.repaint()
+        return self
 
     # -- styles ---------------------------------------------------------------------------------------
 

@@ -16,24 +16,23 @@ if TYPE_CHECKING:
 
     from gputop.widgets.cells import Line, Run
 
-MERGE_GAP = 24
-"""Ranges no more than so many cells apart are written as one.
+MOVE_BYTES = 9
+"""What it costs to move the cursor to a second range: ``ESC [ 12 ; 120 H``."""
 
-A second range costs a cursor move and its own colours, about as many bytes as the cells between.
-"""
+COLOUR_BYTES = 14
+"""What it costs to change colours: 19 bytes in truecolor, 5 to 11 with fewer colours."""
 
 
-def changed_ranges(
-    old: Line, new: Line, grounded: Collection[str] = (), merge_gap: int = MERGE_GAP
-) -> list[tuple[int, int]]:
+def changed_ranges(old: Line, new: Line, grounded: Collection[str] = ()) -> list[tuple[int, int]]:
     """Return the cell ranges in which two lines of the same width differ.
+
+    Two ranges become one where writing what is between them again is no dearer than moving over it.
 
     Args:
         old: The line on the screen.
         new: The line to be there.
         grounded: Roles that show on a space too (a background, reverse, underline). A space in any
             other role looks like every other space.
-        merge_gap: Ranges at most so many unchanged cells apart become one.
 
     Returns:
         Start and end (exclusive) of each range, from left to right. A range never starts or ends
@@ -52,7 +51,7 @@ def changed_ranges(
             continue
         if was[0] == " " and now[0] == " " and was[1] not in grounded and now[1] not in grounded:
             continue
-        if start >= 0 and position - end > merge_gap:
+        if start >= 0 and _dearer_than_a_move(after, end, position):
             ranges.append((start, end))
             start = -1
         if start < 0:
@@ -61,6 +60,22 @@ def changed_ranges(
     if start >= 0:
         ranges.append((start, end))
     return ranges
+
+
+def _dearer_than_a_move(cells: list[tuple[str, str]], end: int, start: int) -> bool:
+    """Whether writing the cells from ``end`` to ``start`` takes more bytes than moving over them."""
+    if start - end > MOVE_BYTES:
+        return True
+    extra = 0
+    role = cells[end - 1][1]
+    changes = 0 if role == cells[start][1] else -1
+    for character, its_role in cells[end : start + 1]:
+        extra += 1 if character.isascii() else 3
+        if its_role != role and character != " ":
+            changes += 1
+            role = its_role
+    extra -= 1 if cells[start][0].isascii() else 3
+    return extra + changes * COLOUR_BYTES > MOVE_BYTES
 
 
 def cells_of(runs: Collection[Run]) -> list[tuple[str, str]]:

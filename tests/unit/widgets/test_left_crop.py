@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual import _compositor
+from textual.geometry import Region
 from textual.strip import Strip
 
 from gputop.widgets import left_crop
@@ -18,18 +19,15 @@ RED, BOLD_RED, BLUE_ON_WHITE = (
 )
 
 
+ORIGINALS = {name: getattr(_compositor, name).render_segments for name in ("ChopsUpdate", "LayoutUpdate")}
+
+
 @pytest.fixture(autouse=True)
 def own_textual(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give each test Textual's own method, and give it back."""
-
-    class Fresh(_compositor.ChopsUpdate):
-        pass
-
-    Fresh.render_segments = ORIGINAL
-    monkeypatch.setattr(_compositor, "ChopsUpdate", Fresh)
-
-
-ORIGINAL = _compositor.ChopsUpdate.render_segments
+    """Give each test Textual's own methods, and give them back."""
+    for name, original in ORIGINALS.items():
+        fresh = type(name, (getattr(_compositor, name),), {"render_segments": original})
+        monkeypatch.setattr(_compositor, name, fresh)
 
 
 def console(system: str = "truecolor") -> Console:
@@ -42,12 +40,15 @@ def strip(*parts: tuple[str, Style | None]) -> Strip:
 
 def rendered(line: Strip, *spans: tuple[int, int], system: str = "truecolor", x: int = 0) -> str:
     update = _compositor.ChopsUpdate([{x: line}], [(0, *span) for span in spans], [[x + line.cell_length]])
-    return left_crop.render_segments(update, console(system))
+    return left_crop.render_chops(update, console(system))
 
 
 def test_it_takes_the_place_of_the_known_method_once():
+    assert not left_crop.installed()
     assert left_crop.install() is None
-    assert _compositor.ChopsUpdate.render_segments is left_crop.render_segments
+    assert left_crop.installed()
+    assert _compositor.ChopsUpdate.render_segments is left_crop.render_chops
+    assert _compositor.LayoutUpdate.render_segments is left_crop.render_layout
     assert left_crop.install() is None
 
 
@@ -79,23 +80,23 @@ def test_links_are_written_whole():
 
 def test_covered_parts_of_a_line_are_skipped():
     update = _compositor.ChopsUpdate(
-        [{0: strip(("abc", None)), 3: None, 6: strip(("ghi", None))}],  # type: ignore[list-item] - as Textual does
+        [{0: strip(("abc", None)), 3: None, 6: strip(("ghi", None))}],
         [(0, 2, 7)],
         [[3, 6, 9]],
     )
-    assert left_crop.render_segments(update, console()) == "\x1b[1;3Hc\x1b[1;7Hg"
+    assert left_crop.render_chops(update, console()) == "\x1b[1;3Hc\x1b[1;7Hg"
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
         ("gone", "textual._compositor has no ChopsUpdate"),
-        ("arguments", "ChopsUpdate.__init__ takes other arguments than are known here"),
-        ("method", "ChopsUpdate.render_segments takes other arguments than are known here"),
-        ("no method", "ChopsUpdate has no render_segments"),
-        ("cuts itself", "ChopsUpdate renders in another way"),
-        ("keeps otherwise", "ChopsUpdate keeps its arguments in another way"),
-        ("raises", "a sample update failed: RuntimeError('no')"),
+        ("arguments", "ChopsUpdate.__init__ is missing or takes other"),
+        ("method", "ChopsUpdate.render_segments is missing or takes other"),
+        ("no method", "ChopsUpdate.render_segments is missing or takes other"),
+        ("cuts itself", "ChopsUpdate renders or keeps"),
+        ("keeps otherwise", "ChopsUpdate renders or keeps"),
+        ("raises", "a sample ChopsUpdate failed: RuntimeError('no')"),
     ],
 )
 def test_an_unknown_textual_is_left_as_it_is(change: str, reason: str, monkeypatch: pytest.MonkeyPatch):
@@ -103,12 +104,12 @@ def test_an_unknown_textual_is_left_as_it_is(change: str, reason: str, monkeypat
         def __init__(self, chops, spans, chop_ends):
             self.chops, self.spans, self.chop_ends = chops, spans, chop_ends
             if change == "keeps otherwise":
-                self.chops = [{0: strip(("abcdef", Style.parse("bold")))}]
+                self.spans = [(0, 4, 2)]
             if change == "raises":
                 raise RuntimeError("no")
 
         def render_segments(self, console):
-            return "\x1b[1;3Hcd" if change == "cuts itself" else "\x1b[1;1Habcd"
+            return "\x1b[1;3Hcd" if change == "cuts itself" else "\x1b[1;1H\x1b[1mabcd\x1b[0m"
 
     if change == "arguments":
         Changed.__init__ = lambda self, chops, spans: None  # type: ignore[assignment]
@@ -122,6 +123,8 @@ def test_an_unknown_textual_is_left_as_it_is(change: str, reason: str, monkeypat
         monkeypatch.setattr(_compositor, "ChopsUpdate", Changed)
     before = getattr(Changed, "render_segments", None)
     found = left_crop.install()
+    assert not left_crop.installed()
+    assert _compositor.LayoutUpdate.render_segments is ORIGINALS["LayoutUpdate"]
     assert found is not None
     assert found.startswith(reason)
     assert getattr(Changed, "render_segments", None) is before
@@ -131,3 +134,12 @@ def test_the_width_tables_of_terminal_and_program_may_disagree():
     """Every range starts at an absolute place, so that a wrong width shifts nothing after it."""
     text = rendered(strip(("日本語 text", RED)), (2, 4), (7, 9))
     assert text == "\x1b[1;3H\x1b[38;2;255;0;0m本\x1b[1;8Hte\x1b[0m"
+
+
+def test_a_whole_screen_names_each_colour_once():
+    update = _compositor.LayoutUpdate(
+        [[strip(("ab", RED)), strip(("cd", RED))], [strip(("ef", RED), ("gh", None))]], Region(0, 3, 4, 2)
+    )
+    assert left_crop.render_layout(update, console()) == (
+        "\x1b[4;1H\x1b[38;2;255;0;0mabcd\x1b[5;1Hef\x1b[0mgh"
+    )

@@ -21,6 +21,16 @@ def line(text: str, role: str = "", base: str = "") -> Line:
         (line("abcdef"), line("abXdef"), [(2, 3)]),
         (line("abcdef"), line("aXcdXf"), [(1, 5)]),
         (line("a" * 40), line("X" + "a" * 38 + "X"), [(0, 1), (39, 40)]),
+        (line("X" + "a" * 9 + "X"), line("Y" + "a" * 9 + "Y"), [(0, 11)]),
+        (line("X" + "a" * 10 + "X"), line("Y" + "a" * 10 + "Y"), [(0, 1), (11, 12)]),
+        (line("X▇▇▇X"), line("Y▇▇▇Y"), [(0, 5)]),
+        (line("X▇▇▇▇X"), line("Y▇▇▇▇Y"), [(0, 1), (5, 6)]),
+        (
+            Line((("X", "a"), ("-", "b"), ("X", "a"))),
+            Line((("Y", "a"), ("-", "b"), ("Y", "a"))),
+            [(0, 1), (2, 3)],
+        ),
+        (Line((("X-", "a"), ("X", "b"))), Line((("Y-", "a"), ("Y", "b"))), [(0, 3)]),
         (line("abc", "ok"), line("abc", "bad"), [(0, 3)]),
         (line("a  ", "ok"), line("a  ", "bad"), [(0, 1)]),
         (line("abc"), line("abc", base="cursor"), [(0, 3)]),
@@ -56,7 +66,7 @@ def test_ranges_cover_every_difference_and_cut_no_wide_character():
             for _ in "12"
         ]
         old, new = cells_of(lines[0].runs), cells_of(lines[1].runs)
-        ranges = changed_ranges(lines[0], lines[1], merge_gap=chance.randrange(4))
+        ranges = changed_ranges(lines[0], lines[1])
         covered = {cell for start, end in ranges for cell in range(start, end)}
         for position, (was, now) in enumerate(zip(old, new, strict=True)):
             if was[0] != now[0]:
