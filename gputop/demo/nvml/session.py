@@ -69,7 +69,7 @@ def driver_version(lib: FakeNvml, buffer: abi.CArgument, size: abi.CArgument) ->
     return abi.put_text(buffer, size, lib.node.group.driver)
 
 
-@entry("nvmlSystemGetNVMLVersion", "session")
+@entry("nvmlSystemGetNVMLVersion", "free")
 def nvml_version(lib: FakeNvml, buffer: abi.CArgument, size: abi.CArgument) -> int:
     """Return the library's version: the CUDA major number in front of the driver's version."""
     return abi.put_text(buffer, size, f"{lib.node.group.cuda.split('.')[0]}.{lib.node.group.driver}")
