@@ -11,13 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
 from gputop.widgets.canvas import LineCanvas
 from gputop.widgets.cells import BLANK, Cell, Line, Run, fit, wrap
 from gputop.widgets.columns import GAP, Column, Placed, lay_out
 from gputop.widgets.row_order import Group, Key, RowOrder
 from gputop.widgets.scroll_mark import scroll_mark
+from gputop.widgets.table_lines import RowCells, header_runs, row_runs
+from gputop.widgets.table_messages import Activated, CursorMoved, GroupToggled, MarksChanged, SortRequested
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from textual import events
 
-RowCells: TypeAlias = Sequence[Cell | None]
 CellsOf: TypeAlias = Callable[[Key], RowCells]
 
 _GUTTER = 1
@@ -57,75 +57,11 @@ class LineTable(LineCanvas, can_focus=True):
         Binding("space", "toggle_mark", "Mark", show=False),
     ]
 
-    class Event(Message):
-        """What this table tells its owner."""
-
-        def __init__(self, table: LineTable) -> None:
-            """Remember the sender."""
-            super().__init__()
-            self.table = table
-
-        @property
-        def control(self) -> LineTable:
-            """The table that sent it, for ``@on(..., selector)``."""
-            return self.table
-
-    class CursorMoved(Event):
-        """The cursor stands on another identity, by a key or because its row went away.
-
-        Attributes:
-            key: The identity; None in an empty table.
-        """
-
-        def __init__(self, table: LineTable, key: Key | None) -> None:
-            """Remember the identity."""
-            super().__init__(table)
-            self.key = key
-
-        def can_replace(self, message: Message) -> bool:
-            """Let the last of a burst stand for all."""
-            return isinstance(message, LineTable.CursorMoved) and message.table is self.table
-
-    class Activated(Event):
-        """The user opened a row (enter, or a second click).
-
-        Attributes:
-            key: Its identity.
-        """
-
-        def __init__(self, table: LineTable, key: Key) -> None:
-            """Remember the identity."""
-            super().__init__(table)
-            self.key = key
-
-    class GroupToggled(Event):
-        """The user asked to open or close a group; the owner answers with another order.
-
-        Attributes:
-            group: The group's key.
-        """
-
-        def __init__(self, table: LineTable, group: Group) -> None:
-            """Remember the group."""
-            super().__init__(table)
-            self.group = group
-
-    class SortRequested(Event):
-        """The user asked for another sorting; the owner answers with ``set_sort`` and another order.
-
-        Attributes:
-            column: The column's key.
-            descending: From high to low.
-        """
-
-        def __init__(self, table: LineTable, column: str, *, descending: bool) -> None:
-            """Remember the column and the direction."""
-            super().__init__(table)
-            self.column = column
-            self.descending = descending
-
-    class MarksChanged(Event):
-        """Rows were marked or unmarked; ``table.marks`` holds them."""
+    CursorMoved = CursorMoved
+    Activated = Activated
+    GroupToggled = GroupToggled
+    SortRequested = SortRequested
+    MarksChanged = MarksChanged
 
     def __init__(
         self,
@@ -279,7 +215,10 @@ class LineTable(LineCanvas, can_focus=True):
         """Return the heading, a row, or what an empty table says."""
         placed = self._layout(width)
         if y < self._header_lines:
-            return self._header_line(placed, width)
+            headings = header_runs(
+                placed, width - _GUTTER, self._sort, ascii_only=self.ascii_only, ellipsis=self.ellipsis
+            )
+            return Line(((" " * _GUTTER, ""), *headings))
         row = y - self._header_lines
         if not len(self._order):
             return self._empty_line(row, width)
@@ -290,7 +229,13 @@ class LineTable(LineCanvas, can_focus=True):
         key = self._order.keys[position]
         runs = self._rows.get(key)
         if runs is None:
-            runs = self._rows[key] = self._row_runs(self._cells(key), placed, width - _GUTTER - len(bar))
+            runs = self._rows[key] = row_runs(
+                self._cells(key),
+                len(self._columns),
+                placed,
+                width - _GUTTER - len(bar),
+                ellipsis=self.ellipsis,
+            )
         at_cursor = position == self._cursor_at
         marked = key in self._marks
         base = ("cursor" if self.has_focus else "cursor-blur") if at_cursor else ""
@@ -318,58 +263,6 @@ class LineTable(LineCanvas, can_focus=True):
         if not self._overflows:
             return ()
         return (scroll_mark(row, self._offset, self.page_rows, len(self._order), ascii_only=self.ascii_only),)
-
-    def _row_runs(self, cells: RowCells, placed: tuple[Placed, ...], width: int) -> tuple[Run, ...]:
-        if width <= 0:
-            return ()
-        if len(cells) == 1 and len(self._columns) > 1:
-            return fit(cells[0] or BLANK, width, "left", self.ellipsis)
-        runs: list[Run] = []
-        x = 0
-        number = 0
-        while number < len(placed):
-            place = placed[number]
-            end = place.x + place.width
-            cell = cells[place.index] if place.index < len(cells) else BLANK
-            align = place.column.align
-            number += 1
-            while (
-                number < len(placed)
-                and placed[number].index < len(cells)
-                and cells[placed[number].index] is None
-            ):
-                end = placed[number].x + placed[number].width
-                align = "left"
-                number += 1
-            if place.x > x:
-                runs.append((" " * (place.x - x), ""))
-            runs.extend(fit(cell or BLANK, end - place.x, align, self.ellipsis))
-            x = end
-        if x < width:
-            runs.append((" " * (width - x), ""))
-        return tuple(runs)
-
-    def _header_line(self, placed: tuple[Placed, ...], width: int) -> Line:
-        runs: list[Run] = [(" " * _GUTTER, "")]
-        x = 0
-        for place in placed:
-            if place.x > x:
-                runs.append((" " * (place.x - x), ""))
-            runs.extend(self._heading(place))
-            x = place.x + place.width
-        spare = width - _GUTTER - x
-        if spare > 0:
-            runs.append((" " * spare, ""))
-        return Line(tuple(runs))
-
-    def _heading(self, place: Placed) -> tuple[Run, ...]:
-        column = place.column
-        if self._sort is None or self._sort[0] != column.key:
-            return fit(Cell(column.title, "header"), place.width, column.align, self.ellipsis)
-        arrows = "v^" if self.ascii_only else "▼▲"
-        arrow = arrows[0] if self._sort[1] else arrows[1]
-        title = "".join(text for text, _ in fit(Cell(column.title), place.width - 1, ellipsis=self.ellipsis))
-        return fit(Cell(title.rstrip() + arrow, "sorted"), place.width, column.align, self.ellipsis)
 
     def _empty_line(self, row: int, width: int) -> Line:
         lines = wrap(self._empty, max(1, width - 2 * _GUTTER))
