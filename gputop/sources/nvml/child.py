@@ -129,7 +129,8 @@ class Child:
         plan = self._first_plan()
         if plan is None:
             return
-        if pci and all(gpu.asleep for gpu in pci):
+        held = [gpu for gpu in pci or () if gpu.driver == "nvidia"]
+        if held and all(gpu.asleep for gpu in held):
             # Opening NVML would wake them and keep them awake (Syllo/nvtop#267).
             self._pipes.send(NoNvml("asleep", "the GPU sleeps to save power; looking at it would wake it"))
             return
@@ -177,11 +178,10 @@ class Child:
     def _all_due(self) -> None:
         plan = self._sweep.plan
         now = time.monotonic()
-        kinds: list[int | str] = [*range(len(cadence.CADENCES)), _HOST, _COSTS]
+        kinds: list[int | str] = [*range(len(cadence.CADENCES)), _HOST]
         if plan.processes:
             kinds.append(_PROCESSES)
-        self._due = dict.fromkeys(kinds, now)
-        self._due[_COSTS] = now + _COSTS_S
+        self._due = dict.fromkeys((*kinds, _COSTS), now)
 
     def _read_due(self) -> None:
         now = time.monotonic()

@@ -99,6 +99,7 @@ class Device:
         self.presence: Presence | None = None
         self.reason = ""
         self.reloaded = False
+        self.reopened = False
         self.awaits_second_sample = False
         self.processes_mib: float | None = None
         self._ways: dict[str, int] = {}

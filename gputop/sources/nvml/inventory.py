@@ -38,7 +38,6 @@ class Inventory:
         self._skipped: set[int] = set()
         self.all: list[Device] = []
         self.totals: dict[int, Value] = {}
-        self.returned = False
 
     def count(self) -> tuple[int, int]:
         """Ask how many boards NVML counts; return the code and the number."""
@@ -127,12 +126,11 @@ class Inventory:
         self._forget(device.slot)
         if uuid != device.uuid:
             self.tell()
-        # Found by `find_instances` only on a board that answers.
-        device.set_presence(Presence.PRESENT, "")
-        self.tell_state(device)
+        # Whether it is well is for its readings to say: a board may open and answer nothing.
+        device.presence = None
+        device.reopened = True
         if self.find_instances(device):
             self.tell()
-        self.returned = True
         return True
 
     def look_for_changes(self) -> bool:

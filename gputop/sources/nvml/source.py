@@ -213,6 +213,9 @@ class NvmlSource:
             while True:
                 for batch in self._take_news():
                     yield batch
+                if self._current is not None and self._current.process.ended:
+                    # The pipe closes a little before the process can be asked how it ended.
+                    await wait_for_end([self._current.process], _CLOSE_S)
                 more, error = self._look_after()
                 for batch in more:
                     yield batch
@@ -360,7 +363,7 @@ class NvmlSource:
             self._stuck.remove(reader)
             self._drop(reader)
         reader = self._current
-        if reader is None:
+        if reader is None or reader.process.bodies:
             return [], None
         if reader.process.ended:
             return self._ended(reader)

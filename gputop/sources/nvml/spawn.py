@@ -180,6 +180,9 @@ class ChildProcess:
         elif status:
             how = f"ended with status {status}"
         last = clean(lines[-1].strip()) if lines else ""
+        if "pynvml" in last:
+            # The old distribution of that name lies over the module of nvidia-ml-py.
+            last += ": install nvidia-ml-py, and uninstall the distribution called pynvml"
         return "the NVML reader " + (": ".join(part for part in (how or "ended", last) if part))
 
     def status(self) -> int | None:

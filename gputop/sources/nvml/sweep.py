@@ -226,11 +226,6 @@ class Sweep:
             return None
         if device.failing and not self._inventory.reopen(device, now):
             return None
-        if self._inventory.returned:
-            self._inventory.returned = False
-            self.all_due = True
-            if self._xids is not None:
-                self._xids.rearm()
         if not cadence.CADENCES[group].repeats and device.has_sent(group):
             return device.confirmation()
         reads = (self._instance_reads if device.board else self._board_reads).get(group, [])
@@ -263,16 +258,25 @@ class Sweep:
             raise RestartNeededError("NVML lost its connection to the driver")
         if device.reloaded:
             raise RestartNeededError("the driver was loaded anew: its error counters began again")
-        if outcome.fatal or (outcome.codes and not outcome.good):
+        if not outcome.good and not outcome.codes:
+            # Nothing was asked: all of it is settled, or waits for another try.
+            return not device.failing
+        if outcome.fatal or not outcome.good:
             code = outcome.fatal or Counter(outcome.codes).most_common(1)[0][0]
+            device.reopened = False
             if boards.note_failure(device, code):
                 self._inventory.tell_state(device)
-            if device.board is not None:
-                # The instance may have been destroyed under its handle.
-                self._nudge()
+                if device.board is not None:
+                    # The instance may have been destroyed under its handle.
+                    self._nudge()
             return False
         if boards.note_answer(device):
             self._inventory.tell_state(device)
+        if device.reopened:
+            device.reopened = False
+            self.all_due = True
+            if self._xids is not None:
+                self._xids.rearm()
         return True
 
     def _complete(self, device: Device, group: int, values: dict[str, Value]) -> None:
@@ -335,7 +339,10 @@ class Sweep:
 
     def end_round(self) -> None:
         """Tell that a whole round is done, once everything has been read for the plan of the moment."""
-        if not self._unread and not any(device.awaits_second_sample for device in self._inventory.all):
+        waits = self._wants(("utilization",)) and any(
+            device.awaits_second_sample and not device.failing for device in self._inventory.readable()
+        )
+        if not self._unread and not waits:
             self._send(RoundDone())
 
     def tell_costs(self) -> None:

@@ -112,6 +112,24 @@ def test_a_gpu_that_fails_for_a_while_keeps_its_name_and_comes_back(
     assert all(message.devices[3].uuid == uuid for message in rig.of(Devices))
 
 
+def test_a_gpu_that_opens_but_answers_nothing_is_not_called_well(
+    make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("gputop.sources.nvml.sweep.time.monotonic", lambda: now[0])
+    gpu = plain_gpu()
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read()
+    gpu.every_call = fake.UNKNOWN
+    for _ in range(30):
+        now[0] += 1.0
+        rig.read()
+    presences = [state.presence for state in rig.states(0)]
+    assert presences[0] is Presence.PRESENT
+    assert set(presences[1:]) == {Presence.ERROR}
+
+
 def test_one_failing_field_costs_only_itself(make_rig: MakeRig) -> None:
     gpu = plain_gpu()
     gpu.answers["nvmlDeviceGetPowerUsage"] = Code(fake.UNKNOWN)
@@ -250,6 +268,50 @@ def test_a_round_ends_once_everything_was_read(make_rig: MakeRig) -> None:
     rig.sweep.read_processes()
     rig.sweep.end_round()
     assert len(rig.of(RoundDone)) == 1
+
+
+def test_a_round_ends_without_the_utilisation_nobody_wants(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.answers["nvmlDeviceGetPersistenceMode"] = 0
+    rig = make_rig([gpu])
+    rig.open(Plan(frozenset({"power_w"}), processes=False, profiling=False, interval_s=1.0))
+    for group in (FAST, MEDIUM, SLOW, ONCE):
+        rig.sweep.read(group)
+    rig.sweep.end_round()
+    assert rig.of(RoundDone)
+
+
+def test_a_round_waits_for_the_second_utilisation_but_not_of_a_lost_gpu(make_rig: MakeRig) -> None:
+    gpus = [plain_gpu(0), plain_gpu(1)]
+    for gpu in gpus:
+        gpu.answers["nvmlDeviceGetPersistenceMode"] = 0
+    rig = make_rig(gpus)
+    rig.open(Plan(None, processes=False, profiling=False, interval_s=1.0))
+    gpus[1].every_call = fake.GPU_IS_LOST
+    for group in (MEDIUM, SLOW, ONCE):
+        rig.sweep.read(group)
+    rig.sweep.end_round()
+    assert not rig.of(RoundDone)
+    rig.sweep.read(FAST)
+    rig.sweep.end_round()
+    assert rig.of(RoundDone)
+
+
+def test_an_instance_that_refuses_does_not_keep_the_child_busy(make_rig: MakeRig) -> None:
+    board = plain_gpu()
+    board.answers["nvmlDeviceGetMigMode"] = (1, 1)
+    board.instances = [
+        Gpu(uuid="MIG-1", answers={"nvmlDeviceGetGpuInstanceId": 1, "nvmlDeviceGetComputeInstanceId": 0})
+    ]
+    rig = make_rig([board])
+    rig.open()
+    instance = board.instances[0]
+    assert instance is not None
+    instance.every_call = fake.NO_PERMISSION
+    for _ in range(10):
+        rig.read()
+    assert rig.nudges == 1
+    assert rig.states(1)[-1].presence is Presence.DENIED
 
 
 def test_rows_that_await_a_reset_and_a_replacement(make_rig: MakeRig) -> None:
