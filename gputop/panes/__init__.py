@@ -1,0 +1,1 @@
+"""Panes: pure functions from a view of the fleet to rows. The app puts them on screen."""
