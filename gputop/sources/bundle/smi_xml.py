@@ -20,7 +20,7 @@ _GPU: Final = re.compile(r"<gpu(?:\s+id\s*=\s*(?:\"([^\"<>]*)\"|'([^'<>]*)'))?\s
 _AMPERSAND: Final = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 _NUMBERED: Final = re.compile(r"&#(x[0-9A-Fa-f]{1,6}|[0-9]{1,7});")
-_FREE_TEXT: Final = re.compile(r"(<(process_name|product_name|error)>)(.*?)(</\2>)", re.DOTALL)
+_FREE_TEXT: Final = re.compile(r"(<(process_name|product_name|error)>)(.{0,8192}?)(</\2>)", re.DOTALL)
 _SKIPPED: Final = frozenset({"supported_clocks", "accounted_processes"})
 
 
