@@ -64,6 +64,18 @@ async def test_a_gpu_that_answers_again_is_taken_back(tmp_path: Path) -> None:
         assert not source._stuck
 
 
+async def test_the_xid_of_a_stuck_gpu_is_told_once(tmp_path: Path) -> None:
+    """The child that is stuck on it is the only one that still hears of it."""
+    xid = '[[faults]]\nkind = "xid"\nnode = "*"\ngpus = [3, 5]\nat_s = 9.0\nxid = 119\n'
+    source = demo(tmp_path, block(60.0) + xid)
+    async with Recorder(source) as seen:
+        await seen.until(lambda: seen.presence.get(3, ("", ""))[0] is Presence.ERROR, "GPU 3 is given up")
+        await seen.until_fresh(ALL - {3})
+        await seen.until(lambda: len(seen.xids) >= 2, "both Xids")
+        await seen.until_fresh(ALL - {3})
+        assert sorted(fact.ref.index for fact in seen.xids) == [3, 5]
+
+
 async def test_a_stuck_start_is_named(tmp_path: Path) -> None:
     source = demo(tmp_path, block(60.0, at=-1e9, call="nvmlInitWithFlags"))
     async with Recorder(source) as seen:

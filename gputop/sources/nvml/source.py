@@ -423,26 +423,42 @@ class NvmlSource:
 
     def _welcome_back(self) -> list[Batch]:
         """Take a stuck child back once it has read a whole round again: it still has every GPU open."""
+        batches: list[Batch] = []
         for reader in list(self._stuck):
-            whole = False
-            while reader.process.bodies and not whole:
-                message = self._decode(reader)
-                if message is not None:
-                    self._take(reader, message)
-                    whole = isinstance(message, RoundDone)
-            if not whole:
+            if self._listen(reader, batches):
+                self._promote(reader, batches)
+        return batches
+
+    def _listen(self, reader: _Reader, batches: list[Batch]) -> bool:
+        """Take in what a stuck child says; return whether it has read a whole round.
+
+        Its readings are left to the child that took its place, but Xids of the GPU it is stuck on reach
+        nobody else: they come from a thread that is not stuck, and are what tells why.
+        """
+        while reader.process.bodies:
+            message = self._decode(reader)
+            if isinstance(message, RoundDone):
+                return True
+            if message is None:
                 continue
-            self._stuck.remove(reader)
-            if self._current is not None:
-                self._drop(self._current)
-            reader.stuck_on, reader.skip = None, self._skips()
-            reader.process.send(self._plan(reader.skip))
-            self._current = reader
-            picture = reader.picture
-            facts: list[Fact] = [picture.roster(self._stuck_refs())]
-            facts += [state for slot in picture.refs if (state := picture.state_of(slot))]
-            return [picture.batch(time.time(), cadence.HOST_S, facts)]
-        return []
+            told = self._take(reader, message)
+            if isinstance(message, XidEvent) and reader.stuck_on is not None:
+                ref = reader.picture.refs.get(message.slot)
+                if ref is not None and ref.index == reader.stuck_on.index:
+                    batches += told
+        return False
+
+    def _promote(self, reader: _Reader, batches: list[Batch]) -> None:
+        self._stuck.remove(reader)
+        if self._current is not None:
+            self._drop(self._current)
+        reader.stuck_on, reader.skip = None, self._skips()
+        reader.process.send(self._plan(reader.skip))
+        self._current = reader
+        picture = reader.picture
+        facts: list[Fact] = [picture.roster(self._stuck_refs())]
+        facts += [state for slot in picture.refs if (state := picture.state_of(slot))]
+        batches.append(picture.batch(time.time(), cadence.HOST_S, facts))
 
     def _stuck_refs(self) -> list[GpuRef]:
         """Return the GPUs that children are stuck on, with their instances."""

@@ -6,6 +6,7 @@ import pytest
 
 from gputop.model.reading import Absent, Value
 from gputop.sources.nvml import errors, host
+from gputop.sources.nvml.detect import signs
 from gputop.sources.nvml.pci import PciBus
 from gputop.sources.nvml.unified import as_unified, is_unified
 from tests.unit.nvml.rig import pci_device
@@ -170,3 +171,19 @@ def test_a_unified_gpu_shows_no_total_and_the_sum_of_its_processes() -> None:
         assert told.code == "unified_memory"
     as_unified(values, None)
     assert isinstance(values["memory_used_mib"], Absent)
+
+
+def test_a_machine_without_a_gpu_shows_no_sign_of_one(roots: Roots, tmp_path: Path) -> None:
+    assert signs(*roots, tmp_path / "dev") == ""
+
+
+@pytest.mark.parametrize("name", ["nvidiactl", "dxg"])
+def test_a_device_file_is_a_sign(roots: Roots, tmp_path: Path, name: str) -> None:
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev" / name).touch()
+    assert signs(*roots, tmp_path / "dev").endswith(name)
+
+
+def test_gpus_without_a_driver_are_a_sign(roots: Roots, tmp_path: Path) -> None:
+    pci_device(roots[1], "0000:2c:00.0", driver="nouveau")
+    assert signs(*roots, tmp_path / "dev") == "1 NVIDIA GPUs on the PCI bus"
