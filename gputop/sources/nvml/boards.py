@@ -22,6 +22,8 @@ _AMPERE = 7
 # GA100 (A100, A800, A30, …) has the device ids 2080 to 20ff.
 _GA100 = range(0x2080, 0x2100)
 
+# Above every bus id, which are hex digits and punctuation.
+_BEYOND = "~"
 _UNKNOWN_CHIP = Absent(UNKNOWN, "unknown", "the driver does not tell the architecture")
 
 
@@ -109,29 +111,37 @@ def power_meaning(architecture: int, device_id: int) -> Value:
 
 
 def place_unopened(devices: list[Device], pci: tuple[PciGpu, ...] | None, *, skipped: set[str]) -> None:
-    """Give boards that could not be opened the bus ids that no other board has.
+    """Give boards that could not be opened the bus ids that can only be theirs.
 
-    NVML numbers boards in the order of their bus ids. Where the opened ones bear that out, as many free
-    addresses as unopened boards are theirs in that order; else nothing is claimed.
+    NVML numbers boards in the order of their bus ids. Where the opened ones bear that out, boards between
+    two of them stand between their addresses; if as many addresses there are free, those are theirs. Else
+    nothing is claimed.
 
     Args:
         devices: All boards, by index.
         pci: What the bus shows.
         skipped: Bus ids of boards that are left alone.
     """
-    missing = [device for device in devices if not device.bus_id]
-    if not missing or pci is None:
+    opened = [device.bus_id for device in devices if device.bus_id]
+    taken = set(opened) | skipped
+    free = [gpu.bus_id for gpu in pci or () if gpu.driver == "nvidia" and gpu.bus_id not in taken]
+    if opened != sorted(opened):
+        missing = [device for device in devices if not device.bus_id]
+        if len(missing) == len(free) == 1:
+            missing[0].bus_id = free[0]
         return
-    taken = {device.bus_id for device in devices if device.bus_id} | skipped
-    free = [gpu.bus_id for gpu in pci if gpu.driver == "nvidia" and gpu.bus_id not in taken]
-    if len(free) != len(missing):
-        return
-    for device, bus_id in zip(missing, free, strict=True):
-        device.bus_id = bus_id
-    order = [device.bus_id for device in devices]
-    if order != sorted(order) and len(missing) > 1:
-        for device in missing:
-            device.bus_id = ""
+    below = ""
+    gap: list[Device] = []
+    for device in [*devices, None]:
+        if device is not None and not device.bus_id:
+            gap.append(device)
+            continue
+        above = device.bus_id if device is not None else _BEYOND
+        between = [bus_id for bus_id in free if below < bus_id < above]
+        if len(between) == len(gap):
+            for lost, bus_id in zip(gap, between, strict=True):
+                lost.bus_id = bus_id
+        gap, below = [], above
 
 
 def note_failure(device: Device, code: int) -> bool:

@@ -85,6 +85,34 @@ def test_a_gpu_that_cannot_be_opened_hides_no_other(
     assert devices[3].index == 3
 
 
+@pytest.mark.parametrize(
+    ("lost", "absent", "places"),
+    [
+        # One lost, and one that NVML does not count at all: only one address fits between its neighbours.
+        ({3}, {6}, {3: "1d"}),
+        ({3, 4}, set(), {3: "1d", 4: "1e"}),
+        ({0}, set(), {0: "1a"}),
+        ({7}, set(), {7: "21"}),
+        # Two addresses between the neighbours, one board: nobody can tell.
+        ({3}, {4}, {}),
+    ],
+)
+def test_lost_gpus_get_the_addresses_that_can_only_be_theirs(
+    make_rig: MakeRig, roots: tuple, lost: set[int], absent: set[int], places: dict[int, str]
+) -> None:
+    gpus = eight()
+    for number in range(8):
+        pci_device(roots[1], f"0000:{0x1A + number:02x}:00.0")
+    for number in lost:
+        gpus[number].open_code = fake.GPU_IS_LOST
+    rig = make_rig([gpu for number, gpu in enumerate(gpus) if number not in absent])
+    rig.open()
+    found = {device.index: device.bus_id for device in rig.of(Devices)[-1].devices if not device.uuid}
+    assert {index: bus_id for index, bus_id in found.items() if bus_id} == {
+        index: f"00000000:{bus}:00.0" for index, bus in places.items()
+    }
+
+
 @pytest.mark.parametrize("code", [fake.GPU_IS_LOST, fake.RESET_REQUIRED, fake.NO_PERMISSION, fake.UNKNOWN])
 def test_a_gpu_that_fails_for_a_while_keeps_its_name_and_comes_back(
     make_rig: MakeRig, monkeypatch: pytest.MonkeyPatch, code: int
