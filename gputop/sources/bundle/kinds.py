@@ -1,7 +1,6 @@
 """The kinds of file that a bundle may hold."""
 
 from enum import StrEnum
-from typing import Final
 
 
 class Kind(StrEnum):
@@ -32,21 +31,3 @@ class Kind(StrEnum):
     TEXT = "text of an unknown kind"
     BINARY = "binary data"
     EMPTY = "empty"
-
-    @property
-    def is_read(self) -> bool:
-        """Whether this version reads it."""
-        return self in _READ
-
-
-_READ: Final = frozenset(
-    {
-        Kind.SMI_XML,
-        Kind.SMI_QUERY,
-        Kind.SMI_LIST,
-        Kind.SMI_ERROR,
-        Kind.LSPCI,
-        Kind.EXPORTER,
-        Kind.PROMETHEUS,
-    }
-)

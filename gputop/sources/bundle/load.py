@@ -80,7 +80,7 @@ class _Collected:
         got = read(entry.data)
         if got.pages:
             self.files.append(_File(entry.path, entry.root, entry.mtime, got.kind, got.pages))
-        elif got.kind.is_read:
+        elif got.is_read:
             self.findings.append(
                 Finding(
                     f"{entry.path}: it looks like {got.kind}, but nothing in it can be read",

@@ -22,10 +22,12 @@ class Read(Struct, frozen=True):
     Attributes:
         kind: What it is.
         pages: What it says; empty when this version does not read the kind, or nothing could be read.
+        is_read: This version reads the kind.
     """
 
     kind: Kind
     pages: tuple[Page, ...] = ()
+    is_read: bool = False
 
 
 def _errors(text: str) -> tuple[Page, ...]:
@@ -60,4 +62,4 @@ def read(data: bytes) -> Read:
         return Read(Kind.BINARY)
     kind = detect(text)
     reader = _READERS.get(kind)
-    return Read(kind, reader(text)) if reader is not None else Read(kind)
+    return Read(kind, reader(text), is_read=True) if reader is not None else Read(kind)
