@@ -1,0 +1,1 @@
+"""Settings: where they come from and what they are. No click, no Textual, no client is imported here."""

@@ -1,0 +1,94 @@
+"""Every action a person can take, once: keys, words, and where it applies.
+
+Bindings, the footer, the help and the command palette are all made from this table, so none of them can
+promise what another does not know. An action that writes carries `acts`; read-only mode takes such actions
+out of all four.
+"""
+
+from typing import Final
+
+from msgspec import Struct
+
+
+class KeyAction(Struct, frozen=True, gc=False):
+    """One line of the table.
+
+    Attributes:
+        id: Name of the app's action: `action_<id>`.
+        keys: Keys in Textual's spelling; the first is the one shown.
+        shown: How the key is written for people.
+        words: What it does, in a few words.
+        group: Heading in the help.
+        footer: Order in the footer, 0 for not there; the lowest come first and stay longest.
+        word: The short word of the footer.
+        panes: Ids of the panes it applies to; empty for all.
+        acts: It changes something outside the screen's own state.
+    """
+
+    id: str
+    keys: tuple[str, ...]
+    shown: str
+    words: str
+    group: str
+    footer: int = 0
+    word: str = ""
+    panes: frozenset[str] = frozenset()
+    acts: bool = False
+
+
+_MOVE: Final = "Moving"
+_LOOK: Final = "Looking"
+_VIEW: Final = "The view"
+_DATA: Final = "The data"
+_LEAVE: Final = "Help and leaving"
+
+ACTIONS: Final = (
+    KeyAction("down", ("j", "down"), "j ↓", "next row", _MOVE),
+    KeyAction("up", ("k", "up"), "k ↑", "previous row", _MOVE),
+    KeyAction("page_down", ("pagedown", "ctrl+f"), "PgDn", "next screenful", _MOVE),
+    KeyAction("page_up", ("pageup", "ctrl+b"), "PgUp", "previous screenful", _MOVE),
+    KeyAction("half_down", ("ctrl+d",), "^D", "half a screenful on", _MOVE),
+    KeyAction("half_up", ("ctrl+u",), "^U", "half a screenful back", _MOVE),
+    KeyAction("top", ("g", "home"), "g", "first row", _MOVE),
+    KeyAction("bottom", ("G", "end"), "G", "last row", _MOVE),
+    KeyAction("next_pane", ("tab",), "Tab", "next pane", _MOVE),
+    KeyAction("previous_pane", ("shift+tab",), "S-Tab", "previous pane", _MOVE),
+    KeyAction(
+        "open", ("enter", "l", "right"), "Enter", "open: GPUs of a node, details of a GPU", _LOOK, 2, "open"
+    ),
+    KeyAction("back", ("escape", "h", "left"), "Esc", "back; clears what was typed", _LOOK, 9, "back"),
+    KeyAction("details", ("d",), "d", "details with charts, sources and ages", _LOOK, 3, "details"),
+    KeyAction("why_holder", ("w",), "w", "who holds it, and how that is known", _LOOK),
+    KeyAction("heat", ("m",), "m", "heat map: one glyph a GPU", _LOOK, 8, "map"),
+    KeyAction("span", ("s",), "s", "details: span of the charts", _LOOK),
+    KeyAction("filter", ("slash",), "/", "filter: text, !text, key:value, util>80", _VIEW, 4, "filter"),
+    KeyAction("sort_next", ("greater_than_sign",), ">", "sort by the next column", _VIEW, 6, "sort"),
+    KeyAction("sort_previous", ("less_than_sign",), "<", "sort by the previous column", _VIEW),
+    KeyAction("sort_invert", ("I",), "I", "turn the order round", _VIEW),
+    KeyAction("group", ("t",), "t", "group rows", _VIEW, 7, "group"),
+    KeyAction("mark", ("space",), "Space", "mark the row", _VIEW),
+    KeyAction("clear_marks", ("U",), "U", "clear the marks", _VIEW),
+    KeyAction("theme", ("T",), "T", "choose a theme", _VIEW),
+    KeyAction("copy", ("y", "c"), "y", "copy the row, or the marked ones (OSC 52)", _VIEW),
+    KeyAction("pause", ("p",), "p", "hold the screen; data goes on coming in", _DATA, 5, "pause"),
+    KeyAction("refresh", ("r", "f5"), "r", "read every source now", _DATA),
+    KeyAction("faster", ("plus", "equals_sign"), "+", "read more often", _DATA),
+    KeyAction("slower", ("minus",), "-", "read less often", _DATA),
+    KeyAction("release", ("R",), "R", "let go of the NVML device handles, or take them up again", _DATA),
+    KeyAction("help", ("question_mark", "f1"), "?", "this help", _LEAVE, 1, "help"),
+    KeyAction("palette", ("colon", "ctrl+p"), ":", "find an action by its words", _LEAVE),
+    KeyAction("suspend_process", ("ctrl+z",), "^Z", "to the shell; fg comes back", _LEAVE),
+    KeyAction("quit", ("q", "ctrl+c", "ctrl+q"), "q", "leave", _LEAVE, 10, "quit"),
+)
+"""All actions but those that choose a pane by its number."""
+
+
+def actions(*, read_only: bool) -> tuple[KeyAction, ...]:
+    """Return the actions there are: without those that act when `read_only`."""
+    return tuple(a for a in ACTIONS if not (read_only and a.acts))
+
+
+def footer(pane: str, *, read_only: bool) -> tuple[KeyAction, ...]:
+    """Return the actions to name in the footer of a pane, the most needed first."""
+    fitting = [a for a in actions(read_only=read_only) if a.footer and (not a.panes or pane in a.panes)]
+    return tuple(sorted(fitting, key=lambda a: a.footer))

@@ -1,0 +1,94 @@
+"""The heat map: one glyph a GPU, for thousands at a glance."""
+
+from textual.app import ComposeResult
+from textual.events import ScreenResume
+
+from gputop.model.identity import GpuKey
+from gputop.panes.base import PaneContext
+from gputop.panes.heat import heat_glyph, heat_rows, heat_summary, legend
+from gputop.screens.base import Movable, WatchScreen
+from gputop.screens.details import DetailsScreen
+from gputop.screens.footer import Footer
+from gputop.widgets.cells import Cell
+from gputop.widgets.heatmap import Heatmap
+from gputop.widgets.status_line import StatusLines
+
+
+class HeatScreen(WatchScreen):
+    """All GPUs by node; the line below tells of the one under the cursor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._context: PaneContext | None = None
+
+    def compose(self) -> ComposeResult:
+        """Lay out title, map, the line of the cursor and the footer."""
+        ascii_only = self.watch_app.ascii_only
+        yield StatusLines(1, ascii_only=ascii_only, id="heat-title")
+        yield Heatmap(self._glyph, empty="no GPU yet", ascii_only=ascii_only)
+        yield StatusLines(1, ascii_only=ascii_only, id="heat-cursor")
+        yield Footer(ascii_only=ascii_only, read_only=self.watch_app.read_only)
+
+    def on_mount(self) -> None:
+        """Show the map at once."""
+        self.query_one(Heatmap).focus()
+        self.tick()
+
+    def on_screen_resume(self, _event: ScreenResume) -> None:
+        """Show what changed while another screen was on top."""
+        self.tick()
+
+    def movable(self) -> Movable | None:
+        """Return the map."""
+        return self.query_one(Heatmap)
+
+    def context(self) -> PaneContext:
+        """Return what the screen is set to."""
+        app = self.watch_app
+        return PaneContext(
+            view=app.shown_view(), now=app.shown_now(), width=self.size.width, ascii_only=app.ascii_only
+        )
+
+    def _glyph(self, key: object) -> tuple[str, str]:
+        return heat_glyph(self._context or self.context(), key)
+
+    def tick(self) -> None:
+        """Bring the map up to date."""
+        if not self.is_mounted:
+            return
+        first = self._context is None
+        context = self._context = self.context()
+        changes = self.watch_app.take_changes()
+        rows = heat_rows(context) if first or changes.rows else None
+        self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
+        title = self.query_one("#heat-title", StatusLines)
+        title.set_line(0, [Cell("Heat map: utilisation", "title"), *legend(context)])
+        self._tell_cursor()
+        self.query_one(Footer).show("heat")
+
+    def _tell_cursor(self) -> None:
+        key = self.query_one(Heatmap).cursor
+        cells = heat_summary(self._context or self.context(), key) if isinstance(key, GpuKey) else []
+        self.query_one("#heat-cursor", StatusLines).set_line(0, cells)
+
+    def on_heatmap_cursor_moved(self, _event: Heatmap.CursorMoved) -> None:
+        """Tell of the GPU under the cursor."""
+        self._tell_cursor()
+
+    def on_heatmap_activated(self, _event: Heatmap.Activated) -> None:
+        """Open the GPU under the cursor."""
+        self.do_open()
+
+    def do_open(self) -> None:
+        """Show everything known of the GPU under the cursor."""
+        key = self.query_one(Heatmap).cursor
+        if isinstance(key, GpuKey):
+            self.app.push_screen(DetailsScreen(key))
+
+    def do_details(self) -> None:
+        """Show everything known of the GPU under the cursor."""
+        self.do_open()
+
+    def do_heat(self) -> None:
+        """Leave the map by the key that opened it."""
+        self.do_back()
