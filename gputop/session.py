@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from gputop.config.config import Config
 from gputop.config.detect import Found, Surroundings, detect
-from gputop.model.endpoint import Endpoint
 from gputop.fleet import Fleet, GpuState, Series
 from gputop.model.demand import Demand
+from gputop.model.endpoint import Endpoint
 from gputop.model.identity import GpuKey
 from gputop.sources.base import DemandBoard, Source, SourceError
 from gputop.sources.supervisor import Supervisor
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _NVML_CHILD: Final = "gputop.sources.nvml.child"
 
 
-class NothingFound(SourceError):
+class NothingFoundError(SourceError):
     """There is nothing to read: nothing was named and nothing was detected."""
 
 
@@ -53,9 +53,7 @@ class Session:
         self.mark = mark
         self.sources = tuple(sources)
         self.board = DemandBoard(
-            Demand(
-                interval_s=config.interval, processes=config.processes, profiling=config.profiling
-            )
+            Demand(interval_s=config.interval, processes=config.processes, profiling=config.profiling)
         )
         self._fixed_now = fixed_now
         self._demo = demo
@@ -89,9 +87,7 @@ class Session:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    async def range_series(
-        self, key: GpuKey, quantities: Sequence[str], hours: float
-    ) -> dict[str, Series]:
+    async def range_series(self, key: GpuKey, quantities: Sequence[str], hours: float) -> dict[str, Series]:
         """Return hours of a GPU's quantities from the first Prometheus that has them.
 
         Raises:
@@ -123,7 +119,7 @@ def open_session(config: Config, around: Surroundings) -> Session:
     """Return the run that the settings ask for; nothing is read before it is started.
 
     Raises:
-        NothingFound: Nothing was named and nothing was detected.
+        NothingFoundError: Nothing was named and nothing was detected.
         SourceError: The bundle cannot be opened, or the demo does not start.
     """
     if config.bundle:
@@ -135,7 +131,7 @@ def open_session(config: Config, around: Surroundings) -> Session:
     if not config.nvml_only:
         sources += _remote(config, detected)
     if not sources:
-        raise NothingFound(_looked_for(config, detected))
+        raise NothingFoundError(_looked_for(config, detected))
     return Session(config, sources, detected=detected)
 
 
@@ -166,8 +162,12 @@ def parse_time(text: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
-def open_demo(config: Config) -> Session:
+def open_demo(config: Config, scenario: str | None = None) -> Session:
     """Return a run on the simulated cluster, read by the clients that read a real one.
+
+    Args:
+        config: The settings.
+        scenario: Name or file of the scenario; None for the settings' or the default.
 
     Raises:
         SourceError: The demo does not start.
@@ -175,7 +175,7 @@ def open_demo(config: Config) -> Session:
     from gputop.demo.launcher import DemoError, start  # noqa: PLC0415 - only for the demo
     from gputop.sources.nvml.source import NvmlSource  # noqa: PLC0415 - sources load with their need
 
-    scenario = config.demo or "default"
+    scenario = scenario or config.demo or "default"
     try:
         demo = start(scenario, config.demo_seed, config.demo_nodes)
     except DemoError as error:

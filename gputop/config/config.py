@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from gputop.model.endpoint import Endpoint, split_credentials
 from gputop.config.settings import ENDPOINT_ENV, SETTINGS, Setting, Type
+from gputop.model.endpoint import Endpoint, split_credentials
 from gputop.model.secret import Secret
 from gputop.model.text import clean
 
