@@ -101,9 +101,7 @@ def draw(context: PaneContext, key: GpuKey, kind: ChartKind, hours: Mapping[str,
         titles.append(Cell(f" {words}", role))
         if past:
             left = _ago(past.step_s * len(past.values))
-    return Drawing(
-        tuple(titles), tuple(reversed(series)), Scale(0.0, _top(kind, gpu, series), "{:.0f}".format, left)
-    )
+    return Drawing(tuple(titles), tuple(reversed(series)), Scale(0.0, _top(kind, gpu, series), "{:.0f}".format, left))
 
 
 def _number(gpu: GpuState | None, quantity: str) -> float | None:

@@ -1,0 +1,104 @@
+"""Numbers as text: quantised to what a person can use, so that noise does not repaint the screen."""
+
+from collections.abc import Callable
+from typing import Final
+
+from gputop.model.reading import NA, OK, STALE, Reading
+from gputop.widgets.cells import Cell
+
+UNKNOWN_TEXT: Final = "?"
+NA_TEXT: Final = "n/a"
+_GIB: Final = 1024.0
+
+
+def number(value: float) -> str:
+    """Return a whole number."""
+    return f"{value:.0f}"
+
+
+def percent(value: float) -> str:
+    """Return a percentage."""
+    return f"{value:.0f}%"
+
+
+def gib(mib: float) -> str:
+    """Return MiB as GiB: one decimal below 10, none above."""
+    value = mib / _GIB
+    return f"{value:.1f}" if 0 < value < 9.95 else f"{value:.0f}"
+
+
+def kilowatt(watt: float) -> str:
+    """Return W as kW."""
+    return f"{watt / 1000:.1f}"
+
+
+def rate(bytes_per_s: float) -> str:
+    """Return a rate with its prefix."""
+    for unit, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if bytes_per_s >= size:
+            return f"{bytes_per_s / size:.1f}{unit}B/s"
+    return f"{bytes_per_s:.0f}B/s"
+
+
+def count(value: float) -> str:
+    """Return a count; a large one is shortened with its prefix."""
+    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
+        if value >= size:
+            return f"{value / (1e3 if unit == 'k' else size):.0f}{unit}"
+    return f"{value:.0f}"
+
+
+def size(value: float) -> str:
+    """Return bytes with a binary prefix."""
+    for unit, scale in (("G", 2**30), ("M", 2**20), ("k", 2**10)):
+        if value >= scale:
+            return f"{value / scale:.1f}{unit}"
+    return f"{value:.0f}"
+
+
+def age(seconds: float) -> str:
+    """Return an age with one unit: 0s, 4m, 2h, 3d."""
+    for unit, length in (("d", 86400.0), ("h", 3600.0), ("m", 60.0)):
+        if seconds >= length * (2 if unit != "m" else 1.5):
+            return f"{seconds / length:.0f}{unit}"
+    return f"{seconds:.0f}s"
+
+
+def reading_cell(
+    reading: Reading | None,
+    now: float,
+    words: Callable[[float], str] = number,
+    role: str | Callable[[float], str] = "",
+) -> Cell:
+    """Return one of the four kinds of cell.
+
+    Args:
+        reading: The reading; None when nobody tells.
+        now: The time on screen.
+        words: Text of a number.
+        role: Role of a fresh value, or what gives it from the number.
+    """
+    if reading is None:
+        return Cell(UNKNOWN_TEXT, "unknown")
+    state = reading.state(now)
+    if state == NA:
+        return Cell(NA_TEXT, "na")
+    if state not in {OK, STALE}:
+        return Cell(UNKNOWN_TEXT, "unknown")
+    value = reading.value
+    text = words(value) if isinstance(value, float) else str(value)
+    if state == STALE:
+        return Cell(text, "stale")
+    return Cell(
+        text, role(value) if callable(role) and isinstance(value, float) else role if isinstance(role, str) else ""
+    )
+
+
+def fresh(reading: Reading | None, now: float) -> float | None:
+    """Return a number that may be counted with: fresh, and told."""
+    return reading.number if reading is not None and reading.state(now) == OK else None
+
+
+def last(reading: Reading | None) -> float | None:
+    """Return the last number told, fresh or stale."""
+    return reading.number if reading is not None else None
