@@ -1,0 +1,203 @@
+"""The GPUs pane: what each GPU does and who holds it."""
+
+from typing import Final
+
+from gputop.fleet import GpuState
+from gputop.panes.base import PaneContext
+from gputop.panes.format import age, fresh, gib, last, number, percent, rate, reading_cell
+from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, text_of
+from gputop.panes.words import clock_letter
+from gputop.widgets.bars import bar
+from gputop.widgets.cells import Cell
+from gputop.widgets.columns import Column
+from gputop.widgets.levels import util_role
+
+_BAR: Final = 12
+_HOT_C: Final = 85.0
+_WARM_C: Final = 75.0
+_IDLE_PERCENT: Final = 5.0
+_BAR_QUANTUM: Final = 2.0
+
+
+def activity(gpu: GpuState) -> str:
+    """Return the quantity that tells how busy a GPU is: utilisation, else the graphics engine's activity."""
+    reading = gpu.readings.get("utilization")
+    if (reading is None or reading.number is None) and "graphics_activity" in gpu.readings:
+        return "graphics_activity"
+    return "utilization"
+
+
+def _util(gpu: GpuState, context: PaneContext) -> Cell:
+    reading = gpu.readings.get(activity(gpu))
+    text = reading_cell(reading, context.now, percent, util_role)
+    value = last(reading)
+    if value is None:
+        return text
+    # The bar moves in steps of two percent: a length that trembles says nothing and costs bytes.
+    drawn = min(100.0, round(value / _BAR_QUANTUM) * _BAR_QUANTUM)
+    role = "stale" if text.role == "stale" else util_role(min(value, 100.0))
+    return Cell.of((f"{text.plain:>4} ", text.role), (bar(drawn, _BAR, ascii_only=context.ascii_only), role))
+
+
+def _vram(gpu: GpuState, context: PaneContext) -> Cell:
+    used, total, prefix = memory_pair(gpu)
+    if used is None and total is None:
+        return reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib)
+    reading = gpu.readings.get("memory_used_mib")
+    role = reading_cell(reading, context.now, gib).role
+    left = gib(used) if used is not None else "?"
+    right = f"{prefix}{gib(total)}" if total is not None else "?"
+    return Cell(f"{left}/{right}G", role)
+
+
+def memory_pair(gpu: GpuState) -> tuple[float | None, float | None, str]:
+    """Return used and total MiB, and "≥" when the total is only a lower bound."""
+    used = last(gpu.readings.get("memory_used_mib"))
+    total = last(gpu.readings.get("memory_total_mib"))
+    if total is not None:
+        return used, total, ""
+    at_least = last(gpu.readings.get("memory_total_at_least_mib"))
+    return used, at_least, "≥" if at_least is not None else ""
+
+
+def memory_percent(gpu: GpuState) -> float | None:
+    """Return how full the memory is, None when that cannot be told."""
+    used, total, _ = memory_pair(gpu)
+    return 100.0 * used / total if used is not None and total else None
+
+
+def _vram_bar(gpu: GpuState, context: PaneContext) -> Cell:
+    value = memory_percent(gpu)
+    if value is None:
+        return Cell("")
+    role = reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib, util_role(value)).role
+    return Cell(bar(min(value, 100.0), 8, ascii_only=context.ascii_only), role)
+
+
+def _power(gpu: GpuState, context: PaneContext) -> Cell:
+    cell = reading_cell(gpu.readings.get("power_w"), context.now, number)
+    limit = last(gpu.readings.get("power_limit_w"))
+    cap = f"/{limit:.0f}" if limit else ""
+    reasons = gpu.readings.get("clock_event_reasons")
+    mask = fresh(reasons, context.now)
+    letter, role = clock_letter(int(mask)) if mask is not None else ("", "")
+    return Cell.of((f"{cell.plain}", cell.role), (f"{cap:<5}", "dim"), (letter or " ", role))
+
+
+def _heat(value: float) -> str:
+    return "bad" if value >= _HOT_C else "warn" if value >= _WARM_C else ""
+
+
+def _temperature(gpu: GpuState, context: PaneContext) -> Cell:
+    return reading_cell(gpu.readings.get("temperature_c"), context.now, number, _heat)
+
+
+def _pcie(gpu: GpuState, context: PaneContext) -> Cell:
+    """Return generation and lanes; below their maximum is judged only under load: links rest to save power."""
+    generation, width = (last(gpu.readings.get(q)) for q in ("pcie_generation", "pcie_width"))
+    if generation is None or width is None:
+        return reading_cell(gpu.readings.get("pcie_generation"), context.now)
+    most = (last(gpu.readings.get("pcie_generation_max")), last(gpu.readings.get("pcie_width_max")))
+    below = (most[0] is not None and generation < most[0]) or (most[1] is not None and width < most[1])
+    busy = (fresh(gpu.readings.get(activity(gpu)), context.now) or 0.0) >= _IDLE_PERCENT
+    return Cell(f"{generation:.0f}x{width:.0f}", ("warn" if busy else "dim") if below else "")
+
+
+def _links(gpu: GpuState, context: PaneContext) -> Cell:
+    active, total = (last(gpu.readings.get(q)) for q in ("nvlink_links_active", "nvlink_links"))
+    if active is None:
+        return reading_cell(gpu.readings.get("nvlink_links_active"), context.now)
+    short = total is not None and active < total
+    return Cell(f"{active:.0f}/{total:.0f}" if total is not None else f"{active:.0f}", "warn" if short else "")
+
+
+def _number_column(key: str, title: str, width: int, priority: int, quantity: str) -> GpuColumn:
+    return GpuColumn(
+        Column(key, title, width, align="right", priority=priority, descending=True),
+        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, number),
+        number_value(quantity),
+    )
+
+
+def _percent_column(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
+    return GpuColumn(
+        Column(key, title, 4, align="right", priority=priority, descending=True),
+        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, percent),
+        number_value(quantity),
+    )
+
+
+def _rate_column(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
+    return GpuColumn(
+        Column(key, title, 9, align="right", priority=priority, descending=True),
+        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, rate),
+        number_value(quantity),
+    )
+
+
+def _text_column(key: str, title: str, width: int, priority: int, quantity: str) -> GpuColumn:
+    return GpuColumn(
+        Column(key, title, width, priority=priority),
+        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now),
+        lambda gpu: text_of(gpu, quantity) or None,
+    )
+
+
+def _age(gpu: GpuState, context: PaneContext) -> Cell:
+    seen = gpu.last_seen
+    return Cell(age(max(0.0, context.now - seen)) if seen else "?", "dim")
+
+
+COLUMNS: Final = (
+    GpuColumn(
+        Column("util", "UTIL", 17, min_width=4, priority=0, descending=True),
+        _util,
+        lambda gpu: last(gpu.readings.get(activity(gpu))),
+    ),
+    GpuColumn(
+        Column("vram", "VRAM", 8, align="right", priority=0, descending=True), _vram, number_value("memory_used_mib")
+    ),
+    GpuColumn(Column("fill", "", 8, priority=4, sortable=False), _vram_bar, memory_percent),
+    GpuColumn(
+        Column("power", "W /cap", 9, align="right", priority=1, descending=True), _power, number_value("power_w")
+    ),
+    GpuColumn(
+        Column("temp", "°C", 3, align="right", priority=1, descending=True), _temperature, number_value("temperature_c")
+    ),
+    _number_column("clk", "CLK", 4, 3, "sm_clock_mhz"),
+    HOLDER,
+    _percent_column("sm", "SM", 5, "sm_activity"),
+    _percent_column("tensor", "TENS", 6, "tensor_activity"),
+    GpuColumn(
+        Column("age", "AGE", 3, align="right", priority=7, descending=True), _age, lambda gpu: -gpu.last_seen or None
+    ),
+    _percent_column("membw", "MBW", 8, "memory_utilization"),
+    GpuColumn(Column("pcie", "PCIE", 4, priority=9), _pcie, number_value("pcie_generation")),
+    GpuColumn(Column("nvlink", "NVL", 5, priority=9), _links, number_value("nvlink_links_active")),
+    _number_column("memtemp", "M°C", 3, 10, "memory_temperature_c"),
+    _text_column("model", "MODEL", 24, 11, "model"),
+    _percent_column("enc", "ENC", 12, "encoder_utilization"),
+    _percent_column("dec", "DEC", 12, "decoder_utilization"),
+    _percent_column("fan", "FAN", 13, "fan_speed_percent"),
+    _number_column("pstate", "P", 2, 14, "performance_state"),
+    _rate_column("rx", "PCIE RX", 15, "pcie_rx_bytes_per_s"),
+    _rate_column("tx", "PCIE TX", 15, "pcie_tx_bytes_per_s"),
+)
+
+QUANTITIES: Final = frozenset(
+    {
+        "utilization", "memory_utilization", "encoder_utilization", "decoder_utilization", "sm_activity",
+        "tensor_activity", "graphics_activity", "memory_total_mib", "memory_total_at_least_mib", "memory_used_mib",
+        "memory_reserved_mib", "memory_meaning", "temperature_c", "memory_temperature_c", "power_w", "power_meaning",
+        "power_limit_w", "sm_clock_mhz", "clock_event_reasons", "pcie_generation", "pcie_generation_max",
+        "pcie_width", "pcie_width_max", "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s", "nvlink_links",
+        "nvlink_links_active", "fan_speed_percent", "performance_state", "model", "mig_mode", "mig_profile",
+        "driver_version", "cuda_version", "persistence_mode", "system_memory_total_mib",
+        "system_memory_available_mib",
+    }
+)  # fmt: skip
+
+
+def gpus_pane() -> GpuTable:
+    """Return the pane."""
+    return GpuTable("gpus", "GPUs", QUANTITIES, COLUMNS)
