@@ -255,8 +255,7 @@ class GputopApp(App[None]):
     def do_theme(self) -> None:
         """Choose a theme."""
         items = [
-            MenuItem(name, theme.title, name, name == self.theme)
-            for name, theme in sorted(self._themes.themes.items())
+            MenuItem(name, theme.title, name, name == self.theme) for name, theme in sorted(self._themes.themes.items())
         ]
         self.push_screen(MenuDialog("Theme", items, ascii_only=self.ascii_only), self._chose_theme)
 

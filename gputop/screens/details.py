@@ -148,9 +148,7 @@ class DetailsScreen(WatchScreen):
         quantities = tuple(dict.fromkeys(q for kind in CHARTS for q in kind.quantities))
         try:
             self._hours = await self.watch_app.session.range_series(key, quantities, hours)
-            self._words = (
-                f"{words} from Prometheus" if self._hours else f"{words}: Prometheus has nothing of it"
-            )
+            self._words = f"{words} from Prometheus" if self._hours else f"{words}: Prometheus has nothing of it"
         except SourceError as error:
             self._words = f"{words}: {clean(error.reason)}"
         self.tick()

@@ -45,9 +45,7 @@ class HeatScreen(WatchScreen):
     def context(self) -> PaneContext:
         """Return what the screen is set to."""
         app = self.watch_app
-        return PaneContext(
-            view=app.shown_view(), now=app.shown_now(), width=self.size.width, ascii_only=app.ascii_only
-        )
+        return PaneContext(view=app.shown_view(), now=app.shown_now(), width=self.size.width, ascii_only=app.ascii_only)
 
     def _glyph(self, key: object) -> tuple[str, str]:
         return heat_glyph(self._context or self.context(), key)

@@ -1,0 +1,286 @@
+"""The Fleet pane: one line a node, what needs a look first."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from gputop.fleet import GpuState
+from gputop.fleet.allocation import is_cordoned, is_ready
+from gputop.model.demand import Demand
+from gputop.model.facts import Presence
+from gputop.model.identity import NodeKey
+from gputop.panes.base import PaneContext
+from gputop.panes.errors import QUANTITIES
+from gputop.panes.filter import Subject, matches, parse
+from gputop.panes.format import age, fresh, gib, kilowatt, last
+from gputop.panes.gpu_table import no_rows, text_of
+from gputop.panes.gpus import activity
+from gputop.panes.holding import is_held
+from gputop.panes.node_summary import IDLE_PERCENT, SUMMARIES, NodeSummary, first_holder
+from gputop.panes.sorting import sort_known_first
+from gputop.panes.words import BROKEN
+from gputop.widgets.cells import Cell
+from gputop.widgets.columns import Column
+from gputop.widgets.levels import level_glyph, util_role
+from gputop.widgets.row_order import Group
+
+_GLYPHS: Final = 16
+
+
+class Row(Struct, frozen=True):
+    """A node with its summary, as the columns need it."""
+
+    key: NodeKey
+    context: PaneContext
+    summary: NodeSummary
+
+
+def gpu_glyph(gpu: GpuState, now: float, *, ascii_only: bool) -> tuple[str, str]:
+    """Return the glyph and the role of one GPU: height is utilisation, and each state has a glyph of its own."""
+    if gpu.presence in BROKEN:
+        return "X", "bad"
+    if gpu.presence is not Presence.PRESENT:
+        return "?", "unknown"
+    value = fresh(gpu.readings.get(activity(gpu)), now)
+    if value is None:
+        return "?", "unknown"
+    held = is_held(gpu)
+    if value < IDLE_PERCENT and held is False:
+        return ("." if ascii_only else "·"), "free"
+    if value < IDLE_PERCENT:
+        # Nobody says whether it is held: it is drawn as idle, and only the columns tell free from held.
+        return ("_" if ascii_only else "▁"), "idle" if held else "dim"
+    return level_glyph(min(value, 100.0), ascii_only=ascii_only), util_role(min(value, 100.0))
+
+
+def _state(row: Row) -> Cell:
+    node = row.context.view.nodes[row.key]
+    if is_ready(node) is False:
+        return Cell("xN" if row.context.ascii_only else "✗N", "bad")
+    letter = "C" if is_cordoned(node) else " "
+    silent = bool(node.coverage) and all(c.silent for c in node.coverage)
+    if silent:
+        return Cell(f"?{letter}", "unknown")
+    if row.summary.needs_a_look >= 4.0:
+        return Cell(("*" if row.context.ascii_only else "◐") + letter, row.summary.finding_role or "warn")
+    mark = "o" if row.context.ascii_only else "●"
+    return Cell(mark + letter, "draining" if letter == "C" else "ok" if node.coverage else "dim")
+
+
+def _glyphs(row: Row) -> Cell:
+    now, ascii_only = row.context.now, row.context.ascii_only
+    runs = [gpu_glyph(g, now, ascii_only=ascii_only) for g in row.summary.boards]
+    if not runs:
+        return Cell("?", "unknown")
+    return Cell.of(*runs)
+
+
+def _count(value: float | None, *, closed: bool = False) -> Cell:
+    if value is None:
+        return Cell("?", "unknown")
+    return Cell("-", "dim") if closed else Cell(f"{value:.0f}")
+
+
+def _free(row: Row) -> Cell:
+    node = row.context.view.nodes[row.key]
+    allocation = row.summary.allocation
+    closed = bool(is_cordoned(node)) or is_ready(node) is False
+    return _count(allocation.free if allocation else None, closed=closed)
+
+
+def _healthy(row: Row) -> Cell:
+    allocation = row.summary.allocation
+    cell = _count(allocation.healthy if allocation else None)
+    short = allocation and None not in (allocation.healthy, allocation.advertised)
+    return Cell(cell.plain, "warn") if short and allocation and allocation.healthy != allocation.advertised else cell
+
+
+def _vram(row: Row) -> Cell:
+    used, total = row.summary.memory_used, row.summary.memory_total
+    if not used.told and not total.told:
+        return Cell("?", "unknown")
+    return Cell(f"{used.text(gib(used.value))}/{total.text(gib(total.value))}")
+
+
+def _heat(row: Row) -> Cell:
+    value = row.summary.hottest_c
+    return Cell("?", "unknown") if value is None else Cell(f"{value:.0f}", "bad" if value >= 85 else "")
+
+
+def _age(row: Row) -> Cell:
+    seen = row.summary.last_seen
+    return Cell(age(max(0.0, row.context.now - seen)) if seen else "?", "dim")
+
+
+def _finding(row: Row) -> Cell:
+    return Cell(row.summary.finding, row.summary.finding_role)
+
+
+def _model(row: Row) -> str:
+    models = {text_of(g, "model") for g in row.summary.boards} - {""}
+    return models.pop() if len(models) == 1 else f"{len(models)} models" if models else ""
+
+
+def _driver(row: Row) -> str:
+    reading = row.context.view.nodes[row.key].readings.get("driver_version")
+    return (reading.text or "") if reading else ""
+
+
+class FleetColumn(Struct, frozen=True):
+    """A column with what stands in it and what it is sorted by."""
+
+    column: Column
+    cell: Callable[[Row], Cell]
+    value: Callable[[Row], float | str | None]
+
+
+def _told(value: float, count: int) -> float | None:
+    return value if count else None
+
+
+def _number(key: str, title: str, priority: int, part: str, cell: Callable[[Row], Cell] | None = None) -> FleetColumn:
+    def value(row: Row) -> float | None:
+        return getattr(row.summary.allocation, part) if row.summary.allocation else None
+
+    column = Column(key, title, 3, align="right", priority=priority, descending=True)
+    return FleetColumn(column, cell or (lambda row: _count(value(row))), value)
+
+
+COLUMNS: Final = (
+    FleetColumn(Column("node", "NODE", 14, min_width=8, flex=1), lambda r: Cell(r.key.host), lambda r: r.key.host),
+    FleetColumn(Column("state", "S", 2), _state, lambda r: r.summary.needs_a_look),
+    FleetColumn(
+        Column("gpus", "GPUS", _GLYPHS, min_width=8, descending=True), _glyphs, lambda r: float(r.summary.busy)
+    ),
+    _number("advertised", "ADV", 2, "advertised"),
+    _number("healthy", "HLT", 2, "healthy", _healthy),
+    _number("used", "USE", 2, "used"),
+    _number("free", "FRE", 1, "free", _free),
+    FleetColumn(
+        Column("vram", "VRAM G", 9, align="right", priority=3, descending=True),
+        _vram,
+        lambda r: _told(r.summary.memory_used.value, r.summary.memory_used.told),
+    ),
+    FleetColumn(
+        Column("power", "kW", 4, align="right", priority=4, descending=True),
+        lambda r: Cell(r.summary.power.text(kilowatt(r.summary.power.value))),
+        lambda r: _told(r.summary.power.value, r.summary.power.told),
+    ),
+    FleetColumn(
+        Column("temp", "°C", 3, align="right", priority=4, descending=True), _heat, lambda r: r.summary.hottest_c
+    ),
+    FleetColumn(
+        Column("health", "HEALTH", 16, min_width=12, flex=4, priority=1, descending=True),
+        _finding,
+        lambda r: r.summary.needs_a_look,
+    ),
+    FleetColumn(
+        Column("age", "AGE", 3, align="right", priority=5, descending=True),
+        _age,
+        lambda r: -r.summary.last_seen or None,
+    ),
+    FleetColumn(
+        Column("holder", "TOP HOLDER", 24, flex=1, priority=6),
+        lambda r: Cell(first_holder(r.summary.boards)),
+        lambda r: first_holder(r.summary.boards) or None,
+    ),
+    FleetColumn(
+        Column("model", "MODEL", 22, priority=7), lambda r: Cell(_model(r), "dim"), lambda r: _model(r) or None
+    ),
+    FleetColumn(
+        Column("driver", "DRIVER", 12, priority=8), lambda r: Cell(_driver(r), "dim"), lambda r: _driver(r) or None
+    ),
+    FleetColumn(
+        Column("cluster", "CLUSTER", 12, priority=9),
+        lambda r: Cell(r.key.cluster, "dim"),
+        lambda r: r.key.cluster or None,
+    ),
+)
+_GROUP_BY: Final[dict[str, Callable[[Row], str]]] = {
+    "cluster": lambda r: r.key.cluster or "cluster not told",
+    "model": lambda r: _model(r) or "model not told",
+    "driver": lambda r: _driver(r) or "driver not told",
+    "health": lambda r: "needs a look" if r.summary.needs_a_look >= 1 else "nothing to say",
+}
+
+
+class FleetPane:
+    """One line a node."""
+
+    id = "fleet"
+    title = "Fleet"
+    groupings = (("", "nothing"), *((g, g) for g in _GROUP_BY))
+
+    def columns(self, context: PaneContext) -> tuple[Column, ...]:
+        """Return all columns."""
+        del context
+        return tuple(c.column for c in COLUMNS)
+
+    def _rows(self, context: PaneContext) -> list[Row]:
+        view = context.view
+        return [Row(key, context, SUMMARIES.of(view, key, context.now)) for key in sorted(view.nodes)]
+
+    def order(self, context: PaneContext) -> Sequence[Hashable]:
+        """Return nodes, what needs a look first unless sorted otherwise."""
+        rows = self._rows(context)
+        if context.filter:
+            terms = parse(context.filter)
+            rows = [r for r in rows if matches(terms, _subject(r))]
+        if context.sort is not None:
+            key, descending = context.sort
+            column = next((c for c in COLUMNS if c.column.key == key), None)
+            if column is not None:
+                rows = sort_known_first(rows, column.value, descending=descending)
+        else:
+            rows.sort(key=lambda r: -r.summary.needs_a_look)
+        if not context.group:
+            return [r.key for r in rows]
+        by = _GROUP_BY[context.group]
+        groups: dict[str, list[NodeKey]] = {}
+        for row in rows:
+            groups.setdefault(by(row), []).append(row.key)
+        order: list[Hashable] = []
+        for name, keys in groups.items():
+            order.append(Group(name, collapsible=True))
+            if name not in context.collapsed:
+                order += keys
+        return order
+
+    def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
+        """Return the cells of a node, or of a heading."""
+        if isinstance(key, Group):
+            folded = ("+ " if context.ascii_only else "▸ ") if str(key.id) in context.collapsed else ""
+            return (Cell(f"{folded}{key.id}", "group"),)
+        if not isinstance(key, NodeKey) or key not in context.view.nodes:
+            return (Cell("gone", "dim"),)
+        row = Row(key, context, SUMMARIES.of(context.view, key, context.now))
+        return tuple(c.cell(row) for c in COLUMNS)
+
+    def empty(self, context: PaneContext) -> Cell:
+        """Return why there is no row."""
+        return no_rows(context)
+
+    def demand(self, context: PaneContext) -> Demand:
+        """Return what the lines and their findings need, for every node."""
+        del context
+        return Demand(quantities=QUANTITIES, hosts=frozenset(), processes=True)
+
+
+def _subject(row: Row) -> Subject:
+    node = row.context.view.nodes[row.key]
+    texts = {
+        "node": " ".join([row.key.host, *(n.name for n in node.names)]).lower(),
+        "cluster": row.key.cluster.lower(),
+        "health": row.summary.finding.lower(),
+        "model": _model(row).lower(),
+        "driver": _driver(row).lower(),
+        "holder": first_holder(row.summary.boards).lower(),
+        "state": "cordoned" if is_cordoned(node) else "ok" if row.summary.needs_a_look < 1 else "look",
+    }
+
+    def number(quantity: str) -> float | None:
+        told = [v for v in (last(g.readings.get(quantity)) for g in row.summary.boards) if v is not None]
+        return max(told, default=None)
+
+    return Subject(texts, number)

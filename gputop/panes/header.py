@@ -1,0 +1,92 @@
+"""The header: where we are, how many GPUs do what, and how the sources are; what is wrong comes first."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from gputop.model.status import SourceState
+from gputop.panes.base import PaneContext
+from gputop.panes.format import age
+from gputop.panes.node_summary import SUMMARIES
+from gputop.panes.sources import MARKS, mark
+from gputop.widgets.cells import Cell
+
+HeaderLine = tuple[list[Cell], list[Cell]]
+
+
+def header_lines(
+    context: PaneContext, *, marks: Sequence[str], interval_s: float, read_only: bool
+) -> tuple[HeaderLine, ...]:
+    """Return (left, right) of three lines.
+
+    Args:
+        context: What the screen is set to.
+        marks: Loud words, such as DEMO and PAUSED.
+        interval_s: Seconds between readings.
+        read_only: No action that changes anything is offered.
+    """
+    return (_where(context, marks, interval_s, read_only=read_only), _counts(context), _sources(context))
+
+
+def _where(context: PaneContext, marks: Sequence[str], interval_s: float, *, read_only: bool) -> HeaderLine:
+    view = context.view
+    clusters = sorted({n.cluster for n in view.nodes} - {""})
+    boards = sum(1 for k in view.gpus if not k.instance)
+    left = [Cell("gputop", "title"), *(Cell(f" {m} ", "alert") for m in marks)]
+    if clusters:
+        left.append(Cell(" + ".join(clusters[:3]) + (" …" if len(clusters) > 3 else "")))
+    nodes = len(view.nodes)
+    if nodes:
+        left.append(Cell(f"{nodes} node{'s' if nodes != 1 else ''} {boards} GPU{'s' if boards != 1 else ''}"))
+    if nodes == 1:
+        left += _versions(context)
+    right = [
+        Cell("" if read_only else " read-write ", "" if read_only else "alert"),
+        Cell(f"every {interval_s:g}s", "dim"),
+        Cell(datetime.fromtimestamp(context.now).astimezone().strftime("%H:%M:%S")),
+    ]
+    return left, right
+
+
+def _versions(context: PaneContext) -> list[Cell]:
+    (node,) = context.view.nodes.values()
+    told = ((words, node.readings.get(q)) for words, q in (("driver", "driver_version"), ("CUDA", "cuda_version")))
+    return [Cell(f"{words} {r.text}", "dim") for words, r in told if r is not None and r.text]
+
+
+def _counts(context: PaneContext) -> HeaderLine:
+    """Return the counts; free is what a scheduler would give, idle is held and unused, and they are never added."""
+    view = context.view
+    busy = idle = broken = unknown = waiting = 0
+    free: float | None = None
+    for key in view.nodes:
+        summary = SUMMARIES.of(view, key, context.now)
+        busy += summary.busy
+        idle += summary.idle
+        broken += summary.broken
+        unknown += summary.unknown
+        if summary.allocation is not None and summary.allocation.free is not None:
+            free = (free or 0.0) + summary.allocation.free
+    waiting = sum(1 for w in view.workloads.values() if not w.workload.node and w.workload.phase == "Pending")
+    if not view.nodes:
+        return [], []
+    cells = [Cell(f"broken {broken}", "bad")] if broken else []
+    cells += [Cell(f"not told {unknown}", "unknown")] if unknown else []
+    cells += [Cell.of(("busy ", "dim"), (str(busy), "busy")), Cell.of(("idle ", "dim"), (str(idle), "idle"))]
+    cells.append(Cell.of(("free ", "dim"), ("?" if free is None else f"{free:.0f}", "free" if free else "dim")))
+    cells += [Cell.of(("waiting ", "dim"), (str(waiting), "info"))] if waiting else []
+    return cells, []
+
+
+def _sources(context: PaneContext) -> HeaderLine:
+    """Return the sources, those with a trouble first and with their reason."""
+    cells: list[Cell] = []
+    ordered = sorted(context.view.sources.values(), key=lambda s: s.state is SourceState.LIVE)
+    for status in ordered:
+        role = MARKS[status.state].role
+        told = age(max(0.0, context.now - status.last_data_at)) if status.last_data_at is not None else ""
+        words = f" {status.reason}" if status.reason and status.state is not SourceState.LIVE else ""
+        drawn = mark(status, ascii_only=context.ascii_only)
+        cells.append(
+            Cell.of((f"{status.name} ", "dim"), (drawn, role), (f" {told}" if told else "", ""), (words, role))
+        )
+    return cells, []

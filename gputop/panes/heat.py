@@ -1,0 +1,56 @@
+"""The heat map: a glyph for each GPU, by node."""
+
+from collections.abc import Hashable
+
+from gputop.model.identity import GpuKey
+from gputop.panes.base import PaneContext
+from gputop.panes.fleet import gpu_glyph
+from gputop.panes.gpu_table import absent_cell
+from gputop.panes.gpus import COLUMNS
+from gputop.panes.holding import holder_cell
+from gputop.panes.words import PRESENCE_WORDS
+from gputop.widgets.cells import Cell
+from gputop.widgets.heatmap import HeatRow
+
+_TOLD = ("util", "vram", "power", "temp")
+
+
+def heat_rows(context: PaneContext) -> list[HeatRow]:
+    """Return the boards by node."""
+    view = context.view
+    return [
+        HeatRow(node.host, tuple(k for k in view.nodes[node].gpus if not k.instance)) for node in sorted(view.nodes)
+    ]
+
+
+def heat_glyph(context: PaneContext, key: Hashable) -> tuple[str, str]:
+    """Return glyph and role of a GPU."""
+    gpu = context.view.gpus.get(key) if isinstance(key, GpuKey) else None
+    return gpu_glyph(gpu, context.now, ascii_only=context.ascii_only) if gpu else (" ", "")
+
+
+def legend(context: PaneContext) -> list[Cell]:
+    """Return what the glyphs mean."""
+    free, idle = (".", "_") if context.ascii_only else ("·", "▁")
+    return [
+        Cell.of((free, "free"), (" free", "dim")),
+        Cell.of((idle, "idle"), (" idle", "dim")),
+        Cell.of(("X", "bad"), (" broken", "dim")),
+        Cell.of(("?", "unknown"), (" not told", "dim")),
+    ]
+
+
+def heat_summary(context: PaneContext, key: GpuKey) -> list[Cell]:
+    """Return the line of one GPU."""
+    gpu = context.view.gpus.get(key)
+    if gpu is None:
+        return [Cell("gone", "dim")]
+    name = Cell(f"{key.host} gpu{gpu.index}" if gpu.index >= 0 else f"{key.host} {gpu.bus_id}", "title")
+    if gpu.presence != "present":
+        return [name, absent_cell(gpu, context)]
+    numbers = [
+        Cell.of((f"{c.column.title.split()[0]} ", "dim"), *c.cell(gpu, context).runs)
+        for c in COLUMNS
+        if c.column.key in _TOLD
+    ]
+    return [name, Cell(PRESENCE_WORDS[gpu.presence], "dim"), *numbers, holder_cell(gpu)]

@@ -1,0 +1,108 @@
+"""Processes on GPUs: one row for each process on each GPU."""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from gputop.fleet import GpuState
+from gputop.model.identity import GpuKey
+from gputop.model.process import GpuProcess
+from gputop.model.reading import Absent
+from gputop.panes.base import PaneContext
+from gputop.panes.format import gib
+from gputop.widgets.cells import Cell
+from gputop.widgets.columns import Column
+
+
+class ProcessKey(Struct, frozen=True):
+    """A process on one GPU: the same process on two GPUs is two rows."""
+
+    gpu: GpuKey
+    pid: int
+
+
+_COLUMNS: Final = (
+    Column("pid", "PID", 7, align="right"),
+    Column("gpu", "GPU", 3),
+    Column("user", "USER", 8, priority=2),
+    Column("vram", "VRAM", 6, align="right", priority=0, descending=True),
+    Column("sm", "SM%", 3, align="right", priority=1, descending=True),
+    Column("kind", "TYPE", 4, priority=3),
+    Column("holder", "POD OR ALLOCATION", 24, min_width=10, flex=1, priority=1),
+    Column("command", "COMMAND", 20, min_width=8, flex=3),
+)
+
+
+class ProcessesPane:
+    """What runs on the GPUs that the pane above shows."""
+
+    def columns(self, context: PaneContext) -> tuple[Column, ...]:
+        """Return all columns."""
+        del context
+        return _COLUMNS
+
+    def order(self, context: PaneContext) -> Sequence[Hashable]:
+        """Return processes, those with most memory first; where it is not told, last."""
+        found: list[tuple[float, ProcessKey]] = []
+        for gpu in _gpus(context):
+            for process in _processes(gpu):
+                memory = process.memory_mib
+                amount = memory if isinstance(memory, float) else -1.0
+                found.append((amount, ProcessKey(gpu.key, process.pid)))
+        found.sort(key=lambda pair: -pair[0])
+        return [key for _, key in found]
+
+    def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
+        """Return the cells of a process."""
+        gpu = context.view.gpus.get(key.gpu) if isinstance(key, ProcessKey) else None
+        process = (
+            next((p for p in _processes(gpu) if p.pid == key.pid), None)
+            if gpu is not None and isinstance(key, ProcessKey)
+            else None
+        )
+        if gpu is None or process is None:
+            return (Cell("gone", "dim"),)
+        memory, sm = process.memory_mib, process.sm_percent
+        index = str(gpu.index) if gpu.index >= 0 else gpu.key.instance or "?"
+        return (
+            Cell(str(process.pid)),
+            Cell(index),
+            _text(process.user),
+            Cell(f"{gib(memory)}G") if isinstance(memory, float) else _absent(memory),
+            Cell(f"{sm:.0f}") if isinstance(sm, float) else _absent(sm),
+            Cell(process.kinds, "dim"),
+            Cell(process.holder.label) if process.holder else Cell(process.holder_reason, "dim"),
+            _text(process.command),
+        )
+
+    def empty(self, context: PaneContext) -> Cell:
+        """Return why there is none: none runs, or nobody can say."""
+        for gpu in _gpus(context):
+            for table in gpu.processes:
+                if isinstance(table.processes, Absent):
+                    return Cell(f"processes: {table.processes.reason}", "unknown")
+                return Cell("no process on these GPUs", "dim")
+        return Cell("no source lists processes here: they are told by NVML on the node itself", "dim")
+
+
+def _gpus(context: PaneContext) -> tuple[GpuState, ...]:
+    if context.node is not None:
+        return context.view.on_node(context.node)
+    # Processes are told by NVML, which is of this machine alone: other nodes have none to look through.
+    return tuple(g for g in context.view.gpus.values() if g.processes)
+
+
+def _processes(gpu: GpuState) -> tuple[GpuProcess, ...]:
+    for table in gpu.processes:
+        if not isinstance(table.processes, Absent):
+            return table.processes
+    return ()
+
+
+def _text(value: str | Absent) -> Cell:
+    return Cell(value) if isinstance(value, str) else _absent(value)
+
+
+def _absent(value: Absent) -> Cell:
+    return Cell("n/a", "na") if value.state == "n/a" else Cell("?", "unknown")

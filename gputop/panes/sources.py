@@ -1,0 +1,129 @@
+"""The Sources pane: how each source is, what reading it costs, and what it lacks."""
+
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from gputop.model.demand import Demand
+from gputop.model.status import Finding, SourceState, SourceStatus
+from gputop.panes.base import PaneContext
+from gputop.panes.filter import Subject, matches, parse
+from gputop.panes.format import age, size
+from gputop.widgets.cells import Cell
+from gputop.widgets.columns import Column
+
+
+class Mark(Struct, frozen=True):
+    """How a state is drawn: glyph, letter and role."""
+
+    glyph: str
+    letter: str
+    role: str
+
+
+MARKS: Final = {
+    SourceState.STARTING: Mark("○", "S", "info"),
+    SourceState.LIVE: Mark("●", "L", "ok"),
+    SourceState.DEGRADED: Mark("◐", "D", "warn"),
+    SourceState.DENIED: Mark("✗", "F", "bad"),
+    SourceState.DOWN: Mark("✗", "X", "bad"),
+    SourceState.RELEASED: Mark("–", "R", "info"),
+}
+
+
+class FindingKey(Struct, frozen=True):
+    """A row below a source: the number of its finding."""
+
+    source: str
+    number: int
+
+
+def mark(status: SourceStatus, *, ascii_only: bool) -> str:
+    """Return the mark of a state."""
+    drawn = MARKS[status.state]
+    return drawn.letter if ascii_only else drawn.glyph
+
+
+class SourcesPane:
+    """Sources, each with its findings below."""
+
+    id = "sources"
+    title = "Sources"
+    groupings = (("", "nothing"),)
+    _COLUMNS: Final = (
+        Column("name", "SOURCE", 16, min_width=8),
+        Column("state", "STATE", 11, min_width=10),
+        Column("since", "FOR", 4, align="right", priority=2),
+        Column("age", "DATA", 4, align="right", priority=1),
+        Column("reason", "WHY, OR WHAT IT READS", 20, min_width=12, flex=4),
+        Column("next", "NEXT TRY", 8, align="right", priority=2),
+        Column("took", "TOOK", 6, align="right", priority=3, descending=True),
+        Column("cpu", "CPU s", 6, align="right", priority=4, descending=True),
+        Column("requests", "READS", 6, align="right", priority=4, descending=True),
+        Column("bytes", "BYTES", 7, align="right", priority=5, descending=True),
+        Column("found", "FOUND BY", 30, flex=1, priority=6),
+    )
+
+    def columns(self, context: PaneContext) -> tuple[Column, ...]:
+        """Return all columns."""
+        del context
+        return self._COLUMNS
+
+    def order(self, context: PaneContext) -> Sequence[Hashable]:
+        """Return sources in their order, each followed by what it says of itself."""
+        terms = parse(context.filter)
+        order: list[Hashable] = []
+        for name, status in context.view.sources.items():
+            texts = {"name": name.lower(), "state": status.state.value, "reason": status.reason.lower()}
+            if matches(terms, Subject(texts, lambda _: None)):
+                order.append(name)
+                order += [FindingKey(name, n) for n in range(len(status.findings))]
+        return order
+
+    def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
+        """Return the cells of a source, or of a finding."""
+        if isinstance(key, FindingKey):
+            status = context.view.sources.get(key.source)
+            if status is None or key.number >= len(status.findings):
+                return (Cell(""),)
+            return (_finding_cell(status.findings[key.number]),)
+        status = context.view.sources.get(str(key))
+        return _cells(status, context) if status else (Cell("gone", "dim"),)
+
+    def empty(self, context: PaneContext) -> Cell:
+        """Return why there is no row."""
+        if context.filter:
+            return Cell(f"nothing matches /{context.filter}; Esc clears the filter", "warn")
+        return Cell("no source: name one with --prometheus or --exporter, or see `gputop doctor`", "warn")
+
+    def demand(self, context: PaneContext) -> Demand:
+        """Return the least: the pane shows only how sources are."""
+        del context
+        return Demand(quantities=frozenset({"utilization"}), hosts=frozenset(), processes=False)
+
+
+def _finding_cell(finding: Finding) -> Cell:
+    roles = {"ok": "ok", "info": "dim", "warning": "warn", "critical": "bad"}
+    advice = (f"   {finding.advice}", "key") if finding.advice else ("", "")
+    return Cell.of(("   ", ""), (finding.text, roles.get(finding.severity, "")), advice)
+
+
+def _cells(status: SourceStatus, context: PaneContext) -> tuple[Cell, ...]:
+    now, cost = context.now, status.cost
+    told = age(max(0.0, now - status.last_data_at)) if status.last_data_at is not None else "?"
+    wait = f"in {age(max(0.0, status.next_try_at - now))}" if status.next_try_at is not None else ""
+    role = MARKS[status.state].role
+    return (
+        Cell(status.name),
+        Cell(f"{mark(status, ascii_only=context.ascii_only)} {status.state}", role),
+        Cell(age(max(0.0, now - status.since)), "dim"),
+        Cell(told, "" if told != "?" else "unknown"),
+        Cell(status.reason, role) if status.reason else Cell(status.target, "dim"),
+        Cell(wait, "dim"),
+        Cell(f"{cost.last_s:.2f}s" if cost.last_s is not None else "?", "dim"),
+        Cell(f"{cost.cpu_s:.1f}", "dim"),
+        Cell(str(cost.requests), "dim"),
+        Cell(size(cost.bytes_read), "dim"),
+        Cell(status.found, "dim"),
+    )
