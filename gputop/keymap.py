@@ -53,9 +53,7 @@ ACTIONS: Final = (
     KeyAction("bottom", ("G", "end"), "G", "last row", _MOVE),
     KeyAction("next_pane", ("tab",), "Tab", "next pane", _MOVE),
     KeyAction("previous_pane", ("shift+tab",), "S-Tab", "previous pane", _MOVE),
-    KeyAction(
-        "open", ("enter", "l", "right"), "Enter", "open: GPUs of a node, details of a GPU", _LOOK, 2, "open"
-    ),
+    KeyAction("open", ("enter", "l", "right"), "Enter", "open: GPUs of a node, details of a GPU", _LOOK, 2, "open"),
     KeyAction("back", ("escape", "h", "left"), "Esc", "back; clears what was typed", _LOOK, 9, "back"),
     KeyAction("details", ("d",), "d", "details with charts, sources and ages", _LOOK, 3, "details"),
     KeyAction("why_holder", ("w",), "w", "who holds it, and how that is known", _LOOK),

@@ -57,9 +57,7 @@ class Session:
         )
         self._fixed_now = fixed_now
         self._demo = demo
-        self.supervisor = Supervisor(
-            self.sources, self.board, self.fleet.apply, self.fleet.set_status, self.now
-        )
+        self.supervisor = Supervisor(self.sources, self.board, self.fleet.apply, self.fleet.set_status, self.now)
 
     def now(self) -> float:
         """Return the time that ages count to: the wall clock, or the bundle's capture time."""
@@ -106,9 +104,7 @@ class Session:
                 *(client.history(gpu.key if gpu else key, hosts, q, hours) for q in quantities)
             )
             found = {
-                q: Series(a.end, a.step_s, a.values)
-                for q, a in zip(quantities, answers, strict=True)
-                if a is not None
+                q: Series(a.end, a.step_s, a.values) for q, a in zip(quantities, answers, strict=True) if a is not None
             }
             if found:
                 return found
@@ -175,11 +171,11 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
     from gputop.demo.launcher import DemoError, start  # noqa: PLC0415 - only for the demo
     from gputop.sources.nvml.source import NvmlSource  # noqa: PLC0415 - sources load with their need
 
-    scenario = scenario or config.demo or "default"
+    chosen: str = scenario or config.demo or "default"
     try:
-        demo = start(scenario, config.demo_seed, config.demo_nodes)
+        demo = start(chosen, config.demo_seed, config.demo_nodes)
     except DemoError as error:
-        raise SourceError(f"demo {scenario}: {error}") from error
+        raise SourceError(f"demo {chosen}: {error}") from error
     try:
         node = demo.endpoints.nodes[0]
         folder = demo.host_folder(node)
@@ -188,14 +184,12 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
         )
         sources: list[Source] = [nvml] if config.nvml is not False else []
         if not config.nvml_only:
-            url = Endpoint(
-                url=demo.endpoints.prometheus, name="prometheus", found="the demo", selector=config.selector
-            )
+            url = Endpoint(url=demo.endpoints.prometheus, name="prometheus", found="the demo", selector=config.selector)
             sources += _prometheus([url])
     except BaseException:
         demo.close()
         raise
-    return Session(config, sources, mark=f"DEMO {scenario}", demo=demo)
+    return Session(config, sources, mark=f"DEMO {chosen}", demo=demo)
 
 
 def _local(config: Config, detected: tuple[Found, ...]) -> list[Source]:
@@ -216,9 +210,7 @@ def _remote(config: Config, detected: tuple[Found, ...]) -> list[Source]:
             chosen = {"prometheus": prometheus, "exporter": exporters}.get(found.kind)
             if chosen is not None:
                 chosen.append(
-                    Endpoint(
-                        url=found.target, found=found.how, selector=config.selector, cluster=config.cluster
-                    )
+                    Endpoint(url=found.target, found=found.how, selector=config.selector, cluster=config.cluster)
                 )
     return [*(_prometheus(prometheus) if prometheus else []), *(_exporters(exporters) if exporters else [])]
 

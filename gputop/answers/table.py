@@ -40,7 +40,7 @@ def _row(gpu: Any) -> tuple[str, ...]:  # noqa: ANN401 - its fields are made fro
     at_least = gpu.memory_total_at_least_mib
     if gpu.memory_total_mib.value is None and at_least.value is not None:
         total = f">={_text(at_least)}"
-    held = dict.fromkeys(f"{h.namespace}/{h.name}".strip("/") or h.uid for h in gpu.holders)
+    held: dict[str, None] = dict.fromkeys(str(f"{h.namespace}/{h.name}".strip("/") or h.uid) for h in gpu.holders)
     return (
         gpu.node, name, state, _text(gpu.utilization, "%"), f"{used}/{total}",
         f"{_text(gpu.power_w)}/{_text(gpu.power_limit_w)}", _text(gpu.temperature_c), ", ".join(held) or "?",

@@ -69,7 +69,7 @@ def node_cell(gpu: GpuState, _: PaneContext) -> Cell:
 INDEX: Final = GpuColumn(Column("index", "#", 2, align="right"), index_cell, _place)
 NODE: Final = GpuColumn(Column("node", "NODE", 14, min_width=8), node_cell, lambda gpu: gpu.key.host)
 HOLDER: Final = GpuColumn(
-    Column("holder", "HOLDER", 16, min_width=10, flex=3, priority=2),
+    Column("holder", "HOLDER", 20, min_width=14, flex=3, priority=2),
     lambda gpu, _: holder_cell(gpu),
     lambda gpu: holder_cell(gpu).plain,
 )

@@ -150,7 +150,7 @@ def _age(gpu: GpuState, context: PaneContext) -> Cell:
 
 COLUMNS: Final = (
     GpuColumn(
-        Column("util", "UTIL", 17, min_width=4, priority=0, descending=True),
+        Column("util", "UTIL", 17, priority=0, descending=True),
         _util,
         lambda gpu: last(gpu.readings.get(activity(gpu))),
     ),

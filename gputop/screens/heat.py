@@ -19,7 +19,7 @@ class HeatScreen(WatchScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._context: PaneContext | None = None
+        self._shown: PaneContext | None = None
 
     def compose(self) -> ComposeResult:
         """Lay out title, map, the line of the cursor and the footer."""
@@ -48,14 +48,14 @@ class HeatScreen(WatchScreen):
         return PaneContext(view=app.shown_view(), now=app.shown_now(), width=self.size.width, ascii_only=app.ascii_only)
 
     def _glyph(self, key: object) -> tuple[str, str]:
-        return heat_glyph(self._context or self.context(), key)
+        return heat_glyph(self._shown or self.context(), key)
 
     def tick(self) -> None:
         """Bring the map up to date."""
         if not self.is_mounted:
             return
-        first = self._context is None
-        context = self._context = self.context()
+        first = self._shown is None
+        context = self._shown = self.context()
         changes = self.watch_app.take_changes()
         rows = heat_rows(context) if first or changes.rows else None
         self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
@@ -66,7 +66,7 @@ class HeatScreen(WatchScreen):
 
     def _tell_cursor(self) -> None:
         key = self.query_one(Heatmap).cursor
-        cells = heat_summary(self._context or self.context(), key) if isinstance(key, GpuKey) else []
+        cells = heat_summary(self._shown or self.context(), key) if isinstance(key, GpuKey) else []
         self.query_one("#heat-cursor", StatusLines).set_line(0, cells)
 
     def on_heatmap_cursor_moved(self, _event: Heatmap.CursorMoved) -> None:

@@ -41,7 +41,7 @@ class MainScreen(WatchScreen):
         self._chosen = bool(pane)
         self._node: NodeKey | None = None
         self._lower_pane = ProcessesPane()
-        self._context: PaneContext | None = None
+        self._shown: PaneContext | None = None
         self._changes = Changes(rows=True)
 
     def compose(self) -> ComposeResult:
@@ -114,7 +114,7 @@ class MainScreen(WatchScreen):
         """Bring header, rows and footer up to date."""
         if not self.is_mounted:
             return
-        context = self._context = self.context()
+        context = self._shown = self.context()
         self._changes = self.watch_app.take_changes()
         self._follow_replacements()
         self._settle_first_pane(context)
@@ -160,10 +160,10 @@ class MainScreen(WatchScreen):
         return parts
 
     def _cells(self, key: Hashable) -> tuple[Cell | None, ...]:
-        return self.pane.pane.cells(self._context or self.context(), key)
+        return self.pane.pane.cells(self._shown or self.context(), key)
 
     def _lower_cells(self, key: Hashable) -> tuple[Cell | None, ...]:
-        return self._lower_pane.cells(self._context or self.context(), key)
+        return self._lower_pane.cells(self._shown or self.context(), key)
 
     def _follow_replacements(self) -> None:
         """Keep cursor and node on the rows that went on under another key."""
@@ -193,7 +193,7 @@ class MainScreen(WatchScreen):
             self.lower.styles.height = max(4, int((height - _HEADER_LINES - 1) * _LOWER_SHARE))
 
     def _show_pane(self) -> None:
-        context = self._context = self.context()
+        context = self._shown = self.context()
         state = self.pane
         self.table.set_columns(state.pane.columns(context))
         column, descending = state.sort or (None, False)

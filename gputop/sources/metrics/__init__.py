@@ -1,1 +1,1 @@
-"""From samples to facts: one decoder for exporter text, Prometheus answers and files of either."""
+"""Metric samples to facts: one semantic layer for exporters, Prometheus and files of both."""

@@ -16,16 +16,30 @@ class Role(StrEnum):
     """A count within a sliding window, the Xid in a label."""
     XID_COUNT = "xid_count"
     """A count since the exporter's start, the Xid in a label."""
+    XID_TIME = "xid_time"
+    """When an Xid last happened, seconds since the epoch, the Xid in a label."""
     REASON = "reason"
-    """A 0/1 gauge for one clock-event reason; `scale` is its bit in the NVML bitmask."""
+    """A 0/1 gauge for one clock-event reason; `scale` is its bit in NVML's bitmask."""
+    CODE = "code"
+    """A number that stands for a word; `MetricRule.words` has them."""
     INFO = "info"
-    """A constant 1 whose labels carry identity."""
-    HEALTH = "health"
-    """How the exporter itself is."""
+    """A constant whose labels carry identity."""
+    COLLECT = "collect"
+    """1 while the exporter can read the GPUs, 0 while it serves what it read before."""
     UP = "up"
     """Whether Prometheus could scrape a target."""
     KUBERNETES = "kubernetes"
     """A series of kube-state-metrics; its own decoder reads it."""
+
+
+class Doubt(StrEnum):
+    """A unit that the name alone does not tell."""
+
+    NONE = ""
+    RATIO_OR_PERCENT = "ratio_or_percent"
+    """DCGM 4.6 tells percentages under names in _RATIO, DCGM 4.7 ratios."""
+    MEGABYTES_OR_BYTES = "megabytes_or_bytes"
+    """DCGM_FI_DEV_NVLINK_THROUGHPUT_TOTAL is MB/s in DCGM 4.6 and B/s in DCGM 4.7."""
 
 
 class MetricRule(Struct, frozen=True, gc=False):
@@ -35,18 +49,16 @@ class MetricRule(Struct, frozen=True, gc=False):
         name: Metric name.
         exporter: Family: "dcgm", "nvidia_gpu_exporter", "nvitop", "amd", "gke", "openshift",
             "kube-state-metrics" or "prometheus".
-        quantity: Id of a quantity; "" where the role is not a quantity of its own.
+        quantity: Id of a quantity; "" where the role has no quantity of its own.
         scale: Factor from the metric's unit to the quantity's.
         group: What it is read for: "core", "memory", "clocks", "power", "health", "errors", "profiling",
             "nvlink", "pcie", "identity", "workloads", "nodes" or "exporter".
         role: What the number is used for.
         order: Among several metrics for one quantity of one GPU the lowest counts.
-        percent_if_above_one: It is told as a ratio, but by some builds as a percentage under the same name
-            (DCGM_FI_DEV_GPU_UTIL_RATIO in DCGM 4.6): one sample above 1.0 makes the exporter's series
-            percentages.
-        on_instances: Its number on a row of a MIG instance is of the instance. Otherwise the number is the
-            board's, or of nobody (`board_on_instances`).
-        board_on_instances: Its number on a row of a MIG instance is the board's; else it is dropped there.
+        doubt: What the name does not tell about the unit.
+        instances: Its number on the row of a MIG instance means something. DCGM_FI_DEV_GPU_UTIL there is
+            0 or absent whatever the instance does (NVIDIA/dcgm-exporter#105, #216).
+        words: Words by number, for `Role.CODE`.
     """
 
     name: str
@@ -56,6 +68,6 @@ class MetricRule(Struct, frozen=True, gc=False):
     group: str = "core"
     role: Role = Role.VALUE
     order: int = 0
-    percent_if_above_one: bool = False
-    on_instances: bool = False
-    board_on_instances: bool = True
+    doubt: Doubt = Doubt.NONE
+    instances: bool = True
+    words: tuple[tuple[float, str], ...] = ()

@@ -1,17 +1,16 @@
-"""One sample of one series, whoever told it."""
+"""A sample of a metric."""
 
 from msgspec import Struct
 
 
 class Sample(Struct, frozen=True, gc=False):
-    """One number of one series.
+    """One sample of one series.
 
     Attributes:
-        name: Metric name as written.
-        labels: Labels without `__name__`.
-        value: The number; may be NaN or infinite.
-        at: Time of the sample, seconds since the epoch on this machine's clock; None when not told, which
-            means the time of the answer it came in.
+        name: Metric name.
+        labels: Labels without the name.
+        value: Value, in whatever unit the metric has.
+        at: Sample time on this machine's clock, seconds since the epoch; None when not told.
     """
 
     name: str
