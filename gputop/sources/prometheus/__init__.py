@@ -1,0 +1,1 @@
+"""Prometheus and everything that speaks its HTTP API."""
