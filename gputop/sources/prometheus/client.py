@@ -115,7 +115,6 @@ class PrometheusClient(PrometheusConnect):
             headers["Authorization"] = f"Bearer {token}"
         began = time.monotonic()
         self.requests_made += 1
-        where = "data" if method == "POST" else "params"
         try:
             response = self._session_of_ours.request(
                 method,
@@ -124,7 +123,8 @@ class PrometheusClient(PrometheusConnect):
                 timeout=(_CONNECT_S, self._endpoint.timeout_s),
                 allow_redirects=False,
                 stream=True,
-                **{where: parameters},
+                data=parameters if method == "POST" else None,
+                params=parameters if method != "POST" else None,
             )
             with response:
                 body = self._read(response, began)

@@ -1,0 +1,82 @@
+"""What is asked, as data: which names, in which groups, and how kube-state-metrics is narrowed.
+
+One metric a request where the fleet is large: ten metrics of 10,240 GPUs in one answer are 60 MB and freeze
+client and server (measured), while one is 6 MB. A small fleet is asked in a few wide requests.
+"""
+
+from typing import Final
+
+from gputop.sources.metrics.names import METRICS
+from gputop.sources.metrics.rule import Role
+
+GPU_NAMES: Final = frozenset(name for name, rule in METRICS.items() if rule.role not in {Role.UP, Role.KUBERNETES})
+"""Every metric that tells of GPUs."""
+
+PROBE: Final = (
+    'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|gpu_.+|amd_.+|kubernetes_io:container_accel.+"%s})'
+)
+
+SMALL_FLEET: Final = 1024
+"""GPUs up to which series are asked for with all their labels and many names at once."""
+NAMES_AT_ONCE: Final = 10
+
+IDENTITY_LABELS: Final = (
+    "UUID", "uuid", "gpu_uuid", "GPU_I_ID", "GPU_I_PROFILE", "gpu", "pci_bus_id", "Hostname", "hostname", "node",
+    "nodename", "kubernetes_node", "k8s_node", "instance", "cluster", "index", "serial_number", "gpu_id",
+    "gpu_partition_id", "xid", "err_code", "window_size_in_ms",
+)  # fmt: skip
+"""Labels kept where a server reduces series; workload labels are dropped, so that a GPU whose pod changed
+within the lookback is one series."""
+
+ALWAYS_THERE: Final = (
+    "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES",
+    "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK", "dcgm_gpu_temp", "dcgm_fb_used", "nvidia_smi_temperature_gpu",
+    "nvidia_smi_gpu_info", "nvidia_smi_memory_used_bytes", "gpu_temperature_C", "gpu_memory_used_MiB",
+)  # fmt: skip
+"""Metrics that nearly every GPU has, in order of preference: one of them tells which GPUs there are."""
+
+FIRST: Final = frozenset({"utilization", "graphics_activity", "memory_used_mib", "memory_free_mib", "memory_total_mib"})
+"""Quantities of the first paint."""
+
+_GPU_RESOURCE: Final = 'resource=~".*(gpu|mig|nvidia|amd_com|habana).*"'
+_WANTS: Final = f"kube_pod_container_resource_requests{{{_GPU_RESOURCE}%s}}"
+
+KSM_QUERIES: Final = (
+    ("kube_node_status_capacity", f"kube_node_status_capacity{{{_GPU_RESOURCE}%s}}"),
+    ("kube_node_status_allocatable", f"kube_node_status_allocatable{{{_GPU_RESOURCE}%s}}"),
+    ("kube_node_spec_unschedulable", 'kube_node_spec_unschedulable{node!=""%s}'),
+    ("kube_node_status_condition", 'kube_node_status_condition{condition="Ready"%s} == 1'),
+    ("kube_pod_container_resource_requests", _WANTS),
+    (
+        "kube_pod_status_phase",
+        f'(kube_pod_status_phase{{phase!=""%s}} == 1) and on (namespace, pod) max by (namespace, pod) ({_WANTS})',
+    ),
+    (
+        "kube_pod_owner",
+        f'kube_pod_owner{{owner_kind!=""%s}} and on (namespace, pod) max by (namespace, pod) ({_WANTS})',
+    ),
+)
+"""(name, query) of kube-state-metrics; %s stands where the user's matchers go. Only pods that ask for a
+device are asked for: a cluster has many others."""
+
+
+def names_for(quantities: frozenset[str] | None, present: frozenset[str] | None) -> list[str]:
+    """Return the metrics to ask for.
+
+    Args:
+        quantities: Quantities that are wanted; None for all.
+        present: Names that the server has; None if it did not tell.
+    """
+    chosen: list[str] = []
+    for name in METRICS:
+        rule = METRICS[name]
+        if name not in GPU_NAMES or (present is not None and name not in present):
+            continue
+        if quantities is None or rule.role is not Role.VALUE or rule.quantity in quantities or rule.group == "identity":
+            chosen.append(name)
+    return chosen
+
+
+def matcher_part(matchers: str) -> str:
+    """Return matchers as they follow others in braces."""
+    return f",{matchers}" if matchers else ""
