@@ -1,4 +1,6 @@
-"""Names of the other exporters: nvitop-exporter, AMD's, GKE's system metrics, OpenShift's recording rules,
+"""Names of the other exporters.
+
+nvitop-exporter, AMD's device-metrics-exporter, GKE's system metrics, OpenShift's recording rules,
 kube-state-metrics and Prometheus' own `up`.
 """
 
