@@ -1,131 +1,247 @@
-"""Who a sample is of: GPU, host, cluster and workload from its labels.
+"""Labels: which GPU of which host a sample is of, and who its pod labels name.
 
-The same label means different things by exporter version and scrape configuration (dcgm-exporter PRs #129,
-#655; issues #27, #78, #85, #363, #572), so each is taken only where it can mean that.
+Neither `gpu`, `instance` nor the pod is an identity. A host is told by what relabelling wrote, else by the
+exporter's own label unless that is the name of the exporter's pod (before NODE_NAME was used:
+NVIDIA/dcgm-exporter#78) or "localhost" (a remote host engine: #572), else by the scraped address. With
+`honorLabels: false` the plain pod labels are the exporter's own and the workload's are `exported_*`
+(#27, #85, #363).
 """
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
-from gputop.model.identity import GpuRef, is_address, normal_bus_id, normal_host, normal_mig_uuid, normal_uuid
+from msgspec import Struct
+
+from gputop.model.identity import (
+    instance_of_old_mig_uuid,
+    is_address,
+    normal_bus_id,
+    normal_host,
+    normal_mig_uuid,
+    normal_uuid,
+)
 from gputop.model.text import clean
 from gputop.model.workload import Holder
 
-_NODE_LABELS: Final = ("node", "kubernetes_node", "nodename", "k8s_node", "node_name")
-_HOST_LABELS: Final = ("Hostname", "hostname", "host")
-_UUID_LABELS: Final = ("UUID", "uuid", "gpu_uuid", "accelerator_id")
-_BUS_LABELS: Final = ("pci_bus_id", "bus_id", "pci_bus")
-_INDEX_LABELS: Final = ("gpu", "index", "gpu_id", "accelerator_id")
-_MODEL_LABELS: Final = ("modelName", "model_name", "name", "devicename", "card_series", "model")
-_DRIVER_LABELS: Final = ("DCGM_FI_DRIVER_VERSION", "DCGM_FI_SYSTEM_DRIVER_VERSION", "driver_version")
-_EXPORTER_POD: Final = re.compile(r"(dcgm|gpu|nvidia|nvitop|metrics)[a-z0-9-]*exporter", re.IGNORECASE)
-_NOBODY: Final = frozenset({"", "localhost", "127.0.0.1", "::1"})
+NODE_LABELS: Final = ("node", "kubernetes_node", "k8s_node", "nodename", "node_name", "exported_node")
+_HOST_LABELS: Final = ("Hostname", "hostname", "exported_hostname", "host")
+_UUID_LABELS: Final = ("UUID", "uuid", "gpu_uuid", "GPU_UUID", "accelerator_id")
+_MIG_LABELS: Final = ("dra_mig_device_uuid", "mig_uuid", "UUID", "uuid")
+_BUS_LABELS: Final = ("pci_bus_id", "pcie_bus_id", "PCIE_BUS_ID")
+_INDEX_LABELS: Final = ("gpu", "index", "gpu_id", "minor_number", "accelerator_id", "device")
+_MODEL_LABELS: Final = ("modelName", "model_name", "devicename", "card_model", "card_series", "name")
+_DRIVER_LABELS: Final = (
+    "DCGM_FI_DRIVER_VERSION",
+    "DCGM_FI_SYSTEM_DRIVER_VERSION",
+    "driver_version",
+)
+_TEXT_LABELS: Final = (
+    ("serial", ("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL", "serial", "serial_number")),
+    ("brand", ("DCGM_FI_DEV_BRAND", "brand")),
+    ("vbios_version", ("DCGM_FI_DEV_VBIOS_VERSION", "vbios_version")),
+    ("inforom_version", ("DCGM_FI_DEV_INFOROM_IMAGE_VER",)),
+)
+_NODE_TEXT_LABELS: Final = (
+    ("driver_version", _DRIVER_LABELS),
+    ("cuda_version", ("DCGM_FI_CUDA_DRIVER_VERSION", "cuda_version")),
+    ("nvml_version", ("DCGM_FI_NVML_VERSION",)),
+)
+# Pod, namespace, container: the workload's where the scrape kept the exporter's labels apart.
+_EXPORTED: Final = ("exported_pod", "exported_namespace", "exported_container")
+_PLAIN: Final = (
+    ("pod", "namespace", "container"),
+    ("pod_name", "pod_namespace", "container_name"),
+    ("pod_name", "namespace_name", "container_name"),
+)
+_EXPORTER_NAME: Final = re.compile(r"(?:^|[-_.])(?:dcgm|nvidia|gpu|amd|nvitop|metrics)[\w.-]*exporter|^exporter-")
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "localhost.localdomain"})  # noqa: S104
+_DIGITS: Final = re.compile(r"(?:nvidia|gpu|card)?(\d{1,4})", re.IGNORECASE)
+_NO_TEXT: Final = frozenset({"", "[n/a]", "n/a", "unknown", "none"})
+
+
+class Labels(Struct, frozen=True):
+    """What the labels of a sample say.
+
+    Attributes:
+        host: Host, "" if none is told.
+        cluster: Cluster, "" if none is told.
+        uuid: Board, `normal_uuid`.
+        bus_id: Board, `normal_bus_id`.
+        index: Index, -1 if not told.
+        instance: GPU instance id of a MIG instance.
+        mig_uuid: UUID of a MIG device.
+        exporter: What tells one exporter from another: the scraped address, else the host.
+        holder: The workload, if they name one.
+        texts: Texts of the GPU by quantity.
+        node_texts: Texts of the node by quantity.
+        link: NVLink of the GPU, "" for the GPU as a whole.
+        partition: It is a further partition of an AMD board, which carries no board sensors.
+    """
+
+    host: str
+    cluster: str
+    uuid: str
+    bus_id: str
+    index: int
+    instance: str
+    mig_uuid: str
+    exporter: str
+    holder: Holder | None
+    texts: tuple[tuple[str, str], ...]
+    node_texts: tuple[tuple[str, str], ...]
+    link: str
+    partition: bool
+
+    @property
+    def names_gpu(self) -> bool:
+        """Whether they name a GPU at all."""
+        return bool(self.uuid or self.bus_id or self.index >= 0)
 
 
 def first(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
-    """Return the first of these labels that is not empty, "" if none is."""
+    """Return the first label of `names` that is there and not empty, cleaned."""
     for name in names:
-        value = labels.get(name, "")
+        value = labels.get(name, "").strip()
         if value:
-            return value
+            return clean(value)
     return ""
 
 
-def is_exporter_pod(pod: str) -> bool:
-    """Whether a pod's name is an exporter's own: with `honorLabels: false` the plain label is the exporter's."""
-    return bool(_EXPORTER_POD.search(pod))
-
-
-def host_of(labels: Mapping[str, str], pods: Mapping[str, str], default: str) -> str:
-    """Return the host of a sample.
-
-    Args:
-        labels: Its labels.
-        pods: Node by name of pod, from kube_pod_info; it tells the node of an exporter whose Hostname is its
-            own pod's name.
-        default: Host of samples that name none.
-    """
-    named = first(labels, _NODE_LABELS)
-    if named:
-        return clean(named, 253)
-    own_pod = labels.get("pod", "")
-    told = first(labels, _HOST_LABELS)
-    if normal_host(told) not in _NOBODY:
-        if not is_exporter_pod(told) and told != own_pod:
-            return clean(told, 253)
-        if told in pods:
-            return clean(pods[told], 253)
-    if own_pod in pods and is_exporter_pod(own_pod):
-        return clean(pods[own_pod], 253)
-    instance = normal_host(labels.get("instance", ""))
-    if instance and instance not in _NOBODY:
-        return clean(instance, 253)
-    return clean(told if told and told not in _NOBODY else default or instance or told, 253)
-
-
-def ref_of(labels: Mapping[str, str], host: str, cluster: str) -> GpuRef:
-    """Return how a sample names its GPU or MIG instance; an unnamed one has neither UUID, bus id nor index."""
-    uuid_text = first(labels, _UUID_LABELS)
-    mig_uuid = normal_mig_uuid(uuid_text) or normal_mig_uuid(labels.get("dra_mig_device_uuid", ""))
-    index = first(labels, _INDEX_LABELS)
-    device = labels.get("device", "")
-    if not index.isdigit() and device.startswith("nvidia") and device[6:].isdigit():
-        index = device[6:]
-    return GpuRef(
-        host=host,
-        cluster=cluster,
-        uuid=normal_uuid(uuid_text) or _bare(uuid_text),
-        bus_id=normal_bus_id(first(labels, _BUS_LABELS)),
-        index=int(index) if index.isdigit() else -1,
-        instance=labels.get("GPU_I_ID", "") or labels.get("gpu_partition_id", "").removeprefix("0"),
-        mig_uuid=mig_uuid if mig_uuid != "MIG-" else "",
-    )
-
-
-def _bare(text: str) -> str:
-    """Return a UUID without its prefix (nvidia_gpu_exporter) as NVML writes it."""
-    lowered = text.strip().lower()
-    return f"GPU-{lowered}" if len(lowered) >= 8 and "-" in lowered and not lowered.startswith("mig-") else ""
-
-
-def is_named(ref: GpuRef) -> bool:
-    """Whether a reference names a GPU at all."""
-    return bool(ref.uuid or ref.bus_id or ref.index >= 0 or ref.mig_uuid)
-
-
-def model_of(labels: Mapping[str, str]) -> str:
-    """Return the model, "" if no label tells."""
-    return clean(first(labels, _MODEL_LABELS), 80)
-
-
-def driver_of(labels: Mapping[str, str]) -> str:
-    """Return the driver version, "" if no label tells."""
-    return clean(first(labels, _DRIVER_LABELS), 40)
+def is_exporter_name(name: str) -> bool:
+    """Whether a pod, container or host name is that of a GPU exporter."""
+    return bool(_EXPORTER_NAME.search(name.lower()))
 
 
 def holder_of(labels: Mapping[str, str]) -> Holder | None:
-    """Return the workload that a sample is labelled with, None if it names none but perhaps the exporter.
+    """Return the workload that labels name, or None; never the exporter's own pod."""
+    claim = first(labels, ("dra_claim_name",))
+    how = f"exporter label (DRA claim {claim})" if claim else "exporter label"
+    uid = first(labels, ("exported_pod_uid", "pod_uid"))
+    pod, namespace, container = (first(labels, (name,)) for name in _EXPORTED)
+    if pod:
+        return Holder("kubernetes", namespace, pod, container, uid, how)
+    for names in _PLAIN:
+        pod, namespace, container = (first(labels, (name,)) for name in names)
+        if pod and not is_exporter_name(pod) and not is_exporter_name(container):
+            return Holder("kubernetes", namespace, pod, container, uid, how)
+    job = first(labels, ("hpc_job", "job_id"))
+    return Holder("slurm", "", job, "", job, how) if job else None
 
-    `exported_pod` is the workload where the scrape keeps its own labels; then the plain one is the exporter's.
+
+class Resolver:
+    """Reads labels, each set of labels once.
+
+    Args:
+        cluster: Cluster where no label tells one.
+        default_host: Host where no label tells one.
+        cluster_labels: Labels that tell the cluster.
+        host_labels: Labels that tell the host, before the usual ones.
     """
-    if "exported_pod" in labels or "exported_namespace" in labels:
-        pod, namespace, container = (labels.get(f"exported_{n}", "") for n in ("pod", "namespace", "container"))
-    else:
-        pod = labels.get("pod", "") or labels.get("pod_name", "")
-        namespace = labels.get("namespace", "") or labels.get("pod_namespace", "") or labels.get("namespace_name", "")
-        container = labels.get("container", "") or labels.get("container_name", "")
-        if is_exporter_pod(pod) or is_exporter_pod(container) or "exporter" in container:
-            return None
-    if not pod:
-        job = labels.get("hpc_job", "")
-        return Holder("slurm", name=clean(job, 80), how="exporter label hpc_job") if job else None
-    uid = labels.get("pod_uid", "")
-    return Holder(
-        "kubernetes", clean(namespace, 80), clean(pod, 253), clean(container, 80), clean(uid, 64), "exporter label"
-    )
+
+    _KEPT: Final = 200_000
+
+    def __init__(
+        self, cluster: str, default_host: str, cluster_labels: tuple[str, ...], host_labels: tuple[str, ...]
+    ) -> None:
+        self._cluster = cluster
+        self._default_host = default_host
+        self._cluster_labels = cluster_labels
+        self._host_labels = (*host_labels, *NODE_LABELS)
+        self._seen: dict[tuple[tuple[str, str], ...], Labels] = {}
+        self._node_of_pod: dict[str, str] = {}
+
+    def learn_pod(self, labels: Mapping[str, str]) -> None:
+        """Remember on which node an exporter's pod runs (a series of kube_pod_info)."""
+        pod = first(labels, ("exported_pod", "pod"))
+        node = first(labels, ("exported_node", "node"))
+        if pod and node and is_exporter_name(pod) and self._node_of_pod.get(pod) != node:
+            self._node_of_pod[pod] = node
+            self._seen.clear()
+
+    def cluster(self, labels: Mapping[str, str]) -> str:
+        """Return the cluster that labels tell, else the default."""
+        return first(labels, self._cluster_labels) or self._cluster
+
+    def host(self, labels: Mapping[str, str]) -> str:
+        """Return the host that labels tell, in the order of the module's text; "" if none."""
+        node = first(labels, self._host_labels)
+        if node:
+            return normal_host(node)
+        own_pod = first(labels, ("pod",)) if "exported_pod" in labels or self._own(labels) else ""
+        told = normal_host(first(labels, _HOST_LABELS))
+        if told and told not in _LOCAL and told != own_pod and not is_exporter_name(told):
+            return told
+        node = self._node_of_pod.get(own_pod, "") or self._node_of_pod.get(told, "")
+        if node:
+            return normal_host(node)
+        scraped = normal_host(first(labels, ("instance",)))
+        if scraped and scraped not in _LOCAL:
+            return scraped
+        return self._default_host or (told if told not in _LOCAL else "")
+
+    @staticmethod
+    def _own(labels: Mapping[str, str]) -> bool:
+        return is_exporter_name(labels.get("pod", "")) or is_exporter_name(labels.get("container", ""))
+
+    def read(self, labels: Mapping[str, str]) -> Labels:
+        """Return what a set of labels says."""
+        key = tuple(labels.items())
+        known = self._seen.get(key)
+        if known is None:
+            if len(self._seen) >= self._KEPT:
+                self._seen.clear()
+            known = self._seen[key] = self._read(labels)
+        return known
+
+    def _read(self, labels: Mapping[str, str]) -> Labels:
+        host = self.host(labels)
+        uuid = next((u for u in (normal_uuid(labels.get(n, "")) for n in _UUID_LABELS) if u), "")
+        mig_uuid = next((u for u in (normal_mig_uuid(labels.get(n, "")) for n in _MIG_LABELS) if u), "")
+        instance = first(labels, ("GPU_I_ID", "gpu_i_id", "gpu_instance_id"))
+        if not instance:
+            instance = next((i for i in (instance_of_old_mig_uuid(labels.get(n, "")) for n in _MIG_LABELS) if i), "")
+        bus_id = next((b for b in (normal_bus_id(labels.get(n, "")) for n in _BUS_LABELS) if b), "")
+        texts = [(q, t) for q, names in _TEXT_LABELS if (t := _text(labels, names))]
+        model = _text(labels, _MODEL_LABELS)
+        profile = first(labels, ("GPU_I_PROFILE", "gpu_i_profile", "dra_mig_profile"))
+        is_mig = bool(instance or mig_uuid)
+        return Labels(
+            host=host,
+            cluster=self.cluster(labels),
+            uuid=uuid,
+            bus_id=bus_id,
+            index=_index(labels),
+            instance=instance,
+            mig_uuid=mig_uuid,
+            exporter=first(labels, ("instance",)) or host,
+            holder=holder_of(labels),
+            texts=(
+                *texts,
+                *((("model", model),) if model else ()),
+                *((("mig_profile", profile),) if profile and is_mig else ()),
+            ),
+            node_texts=tuple((q, t) for q, names in _NODE_TEXT_LABELS if (t := _text(labels, names))),
+            link=first(labels, ("nvlink",)),
+            partition=first(labels, ("gpu_partition_id",)) not in {"", "0"},
+        )
 
 
-def looks_like_address(host: str) -> bool:
-    """Whether a host is only an address, as when nothing but the scrape's instance told it."""
-    return is_address(normal_host(host))
+def _text(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
+    value = first(labels, names)
+    # Serial numbers of boards that have none are printed as zeros.
+    return "" if value.lower() in _NO_TEXT or (value.isdigit() and int(value) == 0) else value
+
+
+def _index(labels: Mapping[str, str]) -> int:
+    for name in _INDEX_LABELS:
+        match = _DIGITS.fullmatch(labels.get(name, "").strip())
+        if match is not None:
+            return int(match.group(1))
+    return -1
+
+
+def is_local(host: str) -> bool:
+    """Whether a host name means the machine that says it, so that it names nobody for others."""
+    host = normal_host(host)
+    return host in _LOCAL or (is_address(host) and host.startswith("127."))

@@ -1,164 +1,105 @@
-"""Names of exporters other than dcgm-exporter."""
+"""Names of the other exporters.
 
-from collections.abc import Iterator
+nvitop-exporter, AMD's device-metrics-exporter, GKE's system metrics, OpenShift's recording rules,
+kube-state-metrics and Prometheus' own `up`.
+"""
+
 from typing import Final
 
-from gputop.sources.metrics.rule import Doubt, MetricRule, Role
+from gputop.sources.metrics.rule import MetricRule, Role
 
-_MIB: Final = 2.0**-20
-_MHZ: Final = 1e-6
+_MIB: Final = 1.0 / (1024.0 * 1024.0)
 
-# nvidia_gpu_exporter: the columns of `nvidia-smi --query-gpu`, the unit in the suffix. Ratios are 0 to 1.
-_SMI: Final = (
-    ("utilization_gpu_ratio", "utilization", 100.0, "core"),
-    ("utilization_memory_ratio", "memory_utilization", 100.0, "core"),
-    ("utilization_encoder_ratio", "encoder_utilization", 100.0, "core"),
-    ("utilization_decoder_ratio", "decoder_utilization", 100.0, "core"),
-    ("utilization_jpeg_ratio", "jpeg_utilization", 100.0, "core"),
-    ("utilization_ofa_ratio", "ofa_utilization", 100.0, "core"),
-    ("memory_total_bytes", "memory_total_mib", _MIB, "memory"),
-    ("memory_used_bytes", "memory_used_mib", _MIB, "memory"),
-    ("memory_free_bytes", "memory_free_mib", _MIB, "memory"),
-    ("memory_reserved_bytes", "memory_reserved_mib", _MIB, "memory"),
-    ("temperature_gpu", "temperature_c", 1.0, "core"),
-    ("temperature_memory", "memory_temperature_c", 1.0, "core"),
-    ("temperature_gpu_tlimit", "temperature_margin_c", 1.0, "health"),
-    ("fan_speed_ratio", "fan_speed_percent", 100.0, "health"),
-    ("power_draw_watts", "power_w", 1.0, "core"),
-    ("power_draw_average_watts", "power_average_w", 1.0, "power"),
-    ("power_draw_instant_watts", "power_instant_w", 1.0, "power"),
-    ("module_power_draw_average_watts", "power_module_w", 1.0, "power"),
-    ("enforced_power_limit_watts", "power_limit_w", 1.0, "power"),
-    ("power_limit_watts", "power_limit_requested_w", 1.0, "power"),
-    ("power_default_limit_watts", "power_limit_default_w", 1.0, "power"),
-    ("power_max_limit_watts", "power_limit_max_w", 1.0, "power"),
-    ("energy_joules_total", "energy_j", 1.0, "power"),
-    ("clocks_current_sm_clock_hz", "sm_clock_mhz", _MHZ, "core"),
-    ("clocks_current_graphics_clock_hz", "graphics_clock_mhz", _MHZ, "clocks"),
-    ("clocks_current_memory_clock_hz", "memory_clock_mhz", _MHZ, "clocks"),
-    ("clocks_current_video_clock_hz", "video_clock_mhz", _MHZ, "clocks"),
-    ("clocks_max_sm_clock_hz", "sm_clock_max_mhz", _MHZ, "clocks"),
-    ("clocks_max_memory_clock_hz", "memory_clock_max_mhz", _MHZ, "clocks"),
-    ("pstate", "performance_state", 1.0, "clocks"),
-    ("clocks_event_reasons_active", "clock_event_reasons", 1.0, "clocks"),
-    ("clocks_throttle_reasons_active", "clock_event_reasons", 1.0, "clocks"),
-    ("pcie_link_gen_current", "pcie_generation", 1.0, "pcie"),
-    ("pcie_link_gen_gpucurrent", "pcie_generation", 1.0, "pcie"),
-    ("pcie_link_gen_max", "pcie_generation_max", 1.0, "pcie"),
-    ("pcie_link_width_current", "pcie_width", 1.0, "pcie"),
-    ("pcie_link_width_max", "pcie_width_max", 1.0, "pcie"),
-    ("ecc_mode_current", "ecc_mode", 1.0, "errors"),
-    ("ecc_mode_pending", "ecc_mode_pending", 1.0, "errors"),
-    ("ecc_errors_corrected_volatile_total", "ecc_volatile_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_volatile_total", "ecc_volatile_uncorrected", 1.0, "errors"),
-    ("ecc_errors_corrected_aggregate_total", "ecc_aggregate_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_aggregate_total", "ecc_aggregate_uncorrected", 1.0, "errors"),
-    ("ecc_errors_corrected_volatile_dram", "ecc_volatile_dram_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_volatile_dram", "ecc_volatile_dram_uncorrected", 1.0, "errors"),
-    ("ecc_errors_corrected_volatile_sram", "ecc_volatile_sram_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_volatile_sram", "ecc_volatile_sram_uncorrected", 1.0, "errors"),
-    ("ecc_errors_corrected_aggregate_dram", "ecc_aggregate_dram_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_aggregate_dram", "ecc_aggregate_dram_uncorrected", 1.0, "errors"),
-    ("ecc_errors_corrected_aggregate_sram", "ecc_aggregate_sram_corrected", 1.0, "errors"),
-    ("ecc_errors_uncorrected_aggregate_sram", "ecc_aggregate_sram_uncorrected", 1.0, "errors"),
-    ("remapped_rows_correctable", "row_remap_corrected", 1.0, "errors"),
-    ("remapped_rows_uncorrectable", "row_remap_uncorrected", 1.0, "errors"),
-    ("remapped_rows_pending", "row_remap_pending", 1.0, "errors"),
-    ("remapped_rows_failure", "row_remap_failed", 1.0, "errors"),
-    ("remapped_rows_histogram_max", "row_remap_banks_max", 1.0, "errors"),
-    ("remapped_rows_histogram_high", "row_remap_banks_high", 1.0, "errors"),
-    ("remapped_rows_histogram_partial", "row_remap_banks_partial", 1.0, "errors"),
-    ("remapped_rows_histogram_low", "row_remap_banks_low", 1.0, "errors"),
-    ("remapped_rows_histogram_none", "row_remap_banks_none", 1.0, "errors"),
-    ("retired_pages_single_bit_ecc_count", "retired_pages_sbe", 1.0, "errors"),
-    ("retired_pages_sbe", "retired_pages_sbe", 1.0, "errors"),
-    ("retired_pages_double_bit_count", "retired_pages_dbe", 1.0, "errors"),
-    ("retired_pages_dbe", "retired_pages_dbe", 1.0, "errors"),
-    ("retired_pages_pending", "retired_pages_pending", 1.0, "errors"),
-    ("gpu_recovery_action", "recovery_action", 1.0, "health"),
-    ("persistence_mode", "persistence_mode", 1.0, "identity"),
-    ("display_attached", "display_attached", 1.0, "identity"),
-    ("display_active", "display_active", 1.0, "identity"),
-    ("mig_mode_current", "mig_mode", 1.0, "identity"),
-    ("mig_mode_pending", "mig_mode_pending", 1.0, "identity"),
-)
 
+def _values(exporter: str, lines: tuple[tuple[str, str, float, str], ...], order: int) -> list[MetricRule]:
+    return [MetricRule(name, exporter, quantity, scale, group, order=order) for name, quantity, scale, group in lines]
+
+
+# prometheus_client appends the unit, hence the mixed case.
 _NVITOP: Final = (
-    ("gpu_utilization_Percentage", "utilization", 1.0),
-    ("gpu_memory_utilization_Percentage", "memory_utilization", 1.0),
-    ("gpu_encoder_utilization_Percentage", "encoder_utilization", 1.0),
-    ("gpu_decoder_utilization_Percentage", "decoder_utilization", 1.0),
-    ("gpu_memory_used_MiB", "memory_used_mib", 1.0),
-    ("gpu_memory_free_MiB", "memory_free_mib", 1.0),
-    ("gpu_memory_total_MiB", "memory_total_mib", 1.0),
-    ("gpu_temperature_C", "temperature_c", 1.0),
-    ("gpu_power_usage_W", "power_w", 1.0),
-    ("gpu_power_limit_W", "power_limit_w", 1.0),
-    ("gpu_fan_speed_Percentage", "fan_speed_percent", 1.0),
-    ("gpu_clock_sm_MHz", "sm_clock_mhz", 1.0),
-    ("gpu_sm_clock_MHz", "sm_clock_mhz", 1.0),
-    ("gpu_clock_memory_MHz", "memory_clock_mhz", 1.0),
-    ("gpu_memory_clock_MHz", "memory_clock_mhz", 1.0),
+    ("gpu_utilization_Percentage", "utilization", 1.0, "core"),
+    ("gpu_memory_utilization_Percentage", "memory_utilization", 1.0, "core"),
+    ("gpu_encoder_utilization_Percentage", "encoder_utilization", 1.0, "core"),
+    ("gpu_decoder_utilization_Percentage", "decoder_utilization", 1.0, "core"),
+    ("gpu_memory_total_MiB", "memory_total_mib", 1.0, "memory"),
+    ("gpu_memory_used_MiB", "memory_used_mib", 1.0, "memory"),
+    ("gpu_memory_free_MiB", "memory_free_mib", 1.0, "memory"),
+    ("gpu_temperature_C", "temperature_c", 1.0, "core"),
+    ("gpu_fan_speed_Percentage", "fan_speed_percent", 1.0, "health"),
+    ("gpu_power_usage_W", "power_w", 1.0, "core"),
+    ("gpu_power_limit_W", "power_limit_w", 1.0, "power"),
+    ("gpu_clock_sm_MHz", "sm_clock_mhz", 1.0, "core"),
+    ("gpu_clock_graphics_MHz", "graphics_clock_mhz", 1.0, "clocks"),
+    ("gpu_clock_memory_MHz", "memory_clock_mhz", 1.0, "clocks"),
+    ("gpu_clock_video_MHz", "video_clock_mhz", 1.0, "clocks"),
 )
 
-# AMD device-metrics-exporter; a site may put a prefix such as "amd_" in front, so both are known.
+# AMD device-metrics-exporter, without the prefix a site may have configured. VRAM is told in MB as the
+# driver's MiB, energy in µJ.
 _AMD: Final = (
-    ("gpu_gfx_activity", "utilization", 1.0, "core", 0),
-    ("gpu_umc_activity", "memory_utilization", 1.0, "core", 0),
-    ("gpu_used_vram", "memory_used_mib", 1.0, "memory", 0),
-    ("gpu_free_vram", "memory_free_mib", 1.0, "memory", 0),
-    ("gpu_total_vram", "memory_total_mib", 1.0, "memory", 0),
+    ("gpu_gfx_activity", "utilization", 1.0, "core"),
+    ("gpu_umc_activity", "memory_utilization", 1.0, "core"),
+    ("gpu_total_vram", "memory_total_mib", 1.0, "memory"),
+    ("gpu_used_vram", "memory_used_mib", 1.0, "memory"),
+    ("gpu_free_vram", "memory_free_mib", 1.0, "memory"),
+    ("gpu_memory_temperature", "memory_temperature_c", 1.0, "core"),
+    ("gpu_package_power", "power_w", 1.0, "core"),
+    ("gpu_energy_consumed", "energy_j", 1e-6, "power"),
+    ("gpu_ecc_correct_total", "ecc_volatile_corrected", 1.0, "errors"),
+    ("gpu_ecc_uncorrect_total", "ecc_volatile_uncorrected", 1.0, "errors"),
+)
+# MI3xx has a junction sensor and package power, MI2xx an edge sensor and an average.
+_AMD_SECOND: Final = (
     ("gpu_junction_temperature", "temperature_c", 1.0, "core", 0),
     ("gpu_edge_temperature", "temperature_c", 1.0, "core", 1),
-    ("gpu_memory_temperature", "memory_temperature_c", 1.0, "core", 0),
-    ("gpu_package_power", "power_w", 1.0, "core", 0),
     ("gpu_average_package_power", "power_w", 1.0, "core", 1),
     ("gpu_power_usage", "power_w", 1.0, "core", 2),
-    ("gpu_energy_consumed", "energy_j", 1e-6, "power", 0),
-    ("gpu_ecc_correct_total", "ecc_volatile_corrected", 1.0, "errors", 0),
-    ("gpu_ecc_uncorrect_total", "ecc_volatile_uncorrected", 1.0, "errors", 0),
 )
 
+# Google's spelling in PromQL (":" after the domain) and the one of its own exporter.
 _GKE: Final = (
-    ("kubernetes_io:container_accelerator_duty_cycle", "utilization", 1.0),
-    ("kubernetes_io:container_accelerator_memory_used", "memory_used_mib", _MIB),
-    ("kubernetes_io:container_accelerator_memory_total", "memory_total_mib", _MIB),
+    ("kubernetes_io:container_accelerator_duty_cycle", "utilization", 1.0, "core"),
+    ("kubernetes_io:container_accelerator_memory_used", "memory_used_mib", _MIB, "memory"),
+    ("kubernetes_io:container_accelerator_memory_total", "memory_total_mib", _MIB, "memory"),
 )
 
-_KSM: Final = (
-    ("kube_node_status_capacity", "nodes"),
-    ("kube_node_status_allocatable", "nodes"),
-    ("kube_node_spec_unschedulable", "nodes"),
-    ("kube_node_status_condition", "nodes"),
+# gpu-operator's recording rules for OpenShift. The memory ones are left out: accelerator_memory_used_bytes
+# holds MEM_COPY_UTIL, a percentage, and accelerator_memory_total_bytes MiB. The clocks hold MHz despite
+# their names (gpu-operator, 1000_prometheus_rule_openshift.yaml).
+_OPENSHIFT: Final = (
+    ("accelerator_gpu_utilization", "utilization", 1.0, "core"),
+    ("accelerator_power_usage_watts", "power_w", 1.0, "core"),
+    ("accelerator_temperature_celsius", "temperature_c", 1.0, "core"),
+    ("accelerator_sm_clock_hertz", "sm_clock_mhz", 1.0, "core"),
+    ("accelerator_memory_clock_hertz", "memory_clock_mhz", 1.0, "clocks"),
+)
+
+_KUBERNETES: Final = (
     ("kube_pod_container_resource_requests", "workloads"),
     ("kube_pod_container_resource_limits", "workloads"),
     ("kube_pod_status_phase", "workloads"),
     ("kube_pod_info", "workloads"),
     ("kube_pod_owner", "workloads"),
+    ("kube_pod_created", "workloads"),
+    ("kube_node_status_capacity", "nodes"),
+    ("kube_node_status_allocatable", "nodes"),
+    ("kube_node_spec_unschedulable", "nodes"),
+    ("kube_node_spec_taint", "nodes"),
+    ("kube_node_status_condition", "nodes"),
+    ("kube_node_labels", "nodes"),
 )
 
+AMD: Final = (
+    *_values("amd", _AMD, 0),
+    *(MetricRule(n, "amd", q, s, g, order=o) for n, q, s, g, o in _AMD_SECOND),
+)
+"""AMD's names without a site's prefix."""
 
-def _rules() -> Iterator[MetricRule]:
-    for field, quantity, scale, group in _SMI:
-        doubt = Doubt.RATIO_OR_PERCENT if field.endswith("_ratio") else Doubt.NONE
-        yield MetricRule(f"nvidia_smi_{field}", "nvidia_gpu_exporter", quantity, scale, group, doubt=doubt)
-    yield MetricRule("nvidia_smi_gpu_info", "nvidia_gpu_exporter", group="identity", role=Role.INFO)
-    yield MetricRule("nvidia_smi_xid_errors_total", "nvidia_gpu_exporter", group="health", role=Role.XID_COUNT)
-    for name, quantity, scale in _NVITOP:
-        yield MetricRule(name, "nvitop", quantity, scale)
-    for name, quantity, scale, group, order in _AMD:
-        for prefix in ("", "amd_"):
-            yield MetricRule(prefix + name, "amd", quantity, scale, group, order=order)
-    for name, quantity, scale in _GKE:
-        yield MetricRule(name, "gke", quantity, scale)
-    for name, group in _KSM:
-        yield MetricRule(name, "kube-state-metrics", group=group, role=Role.KUBERNETES)
-    yield MetricRule("up", "prometheus", group="exporter", role=Role.UP)
-
-
-OTHERS: Final = tuple(_rules())
-"""Every name of the other exporters that gputop reads.
-
-OpenShift's accelerator_* recording rules are left out: accelerator_memory_used_bytes holds a percentage
-(gpu-operator, 1000_prometheus_rule_openshift.yaml), and the DCGM names they are made from are there too.
-"""
+OTHERS: Final = (
+    *_values("nvitop", _NVITOP, 0),
+    *_values("gke", _GKE, 5),
+    *_values("openshift", _OPENSHIFT, 9),
+    *(MetricRule(name, "kube-state-metrics", group=group, role=Role.KUBERNETES) for name, group in _KUBERNETES),
+    MetricRule("up", "prometheus", group="exporter", role=Role.UP),
+)
+"""Every name of the other exporters that gputop reads."""
