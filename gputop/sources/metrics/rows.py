@@ -5,7 +5,6 @@ from two exporters or replicas, or one for each pod of a shared GPU, which repea
 device (#474, #587). The newest counts; of equally old ones the largest, never a sum.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -105,11 +104,9 @@ def judged(rule: MetricRule, value: float, scale: float) -> Value:
     Markers are told before the conversion: a marker divided by 1000 is no longer known as one.
     """
     blank = judge_raw(value)
-    if blank is not None and QUANTITIES[rule.quantity].high < 2.0**31 / scale:
+    if blank is not None:
         return blank
-    if blank is not None and value >= 9.2e18:
-        return blank
-    # Sums of decimal factors leave digits that the exporter never sent: 0.83 * 100 is 83.0 % exactly.
+    # A product of decimals has digits that the exporter never sent: 0.57 * 100 is not 57.
     return judge(rule.quantity, round(value * scale, 9))
 
 
@@ -224,8 +221,3 @@ def _memory(row: Row) -> None:
     else:
         row.put("memory_total_at_least_mib", used + free, at)
         row.put("memory_meaning", "total is at least used and free: the reserved part is not told", at)
-
-
-def reference_texts(row: Row) -> Mapping[str, str]:
-    """Return the texts of the row's node."""
-    return row.node_texts
