@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from gputop.config.config import Config
 from gputop.config.detect import Found, Surroundings, detect
-from gputop.fleet import Fleet, GpuState, Series
+from gputop.fleet import Fleet, Series
 from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
 from gputop.model.identity import GpuKey
@@ -93,16 +93,13 @@ class Session:
         """
         from gputop.sources.prometheus.source import PrometheusSource  # noqa: PLC0415 - loads its client
 
-        gpu: GpuState | None = self.fleet.view().gpus.get(key)
         node = self.fleet.view().nodes.get(key.node)
         clients = [s for s in self.sources if isinstance(s, PrometheusSource)]
         if not clients:
             raise SourceError("no Prometheus is configured: only the last minutes are in memory")
         hosts = tuple(dict.fromkeys(n.name for n in node.names)) if node else (key.host,)
         for client in clients:
-            answers = await asyncio.gather(
-                *(client.history(gpu.key if gpu else key, hosts, q, hours) for q in quantities)
-            )
+            answers = await asyncio.gather(*(client.history(key, hosts, q, hours) for q in quantities))
             found = {
                 q: Series(a.end, a.step_s, a.values) for q, a in zip(quantities, answers, strict=True) if a is not None
             }

@@ -6,11 +6,8 @@ client and server (measured), while one is 6 MB. A small fleet is asked in a few
 
 from typing import Final
 
-from gputop.sources.metrics.names import METRICS
+from gputop.sources.metrics.names import names_wanted, rule_of
 from gputop.sources.metrics.rule import Role
-
-GPU_NAMES: Final = frozenset(name for name, rule in METRICS.items() if rule.role not in {Role.UP, Role.KUBERNETES})
-"""Every metric that tells of GPUs."""
 
 PROBE: Final = (
     'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|gpu_.+|amd_.+|kubernetes_io:container_accel.+"%s})'
@@ -65,16 +62,12 @@ def names_for(quantities: frozenset[str] | None, present: frozenset[str] | None)
 
     Args:
         quantities: Quantities that are wanted; None for all.
-        present: Names that the server has; None if it did not tell.
+        present: Names that the server has, whatever prefix a site gave them; None if it did not tell.
     """
-    chosen: list[str] = []
-    for name in METRICS:
-        rule = METRICS[name]
-        if name not in GPU_NAMES or (present is not None and name not in present):
-            continue
-        if quantities is None or rule.role is not Role.VALUE or rule.quantity in quantities or rule.group == "identity":
-            chosen.append(name)
-    return chosen
+    wanted = {rule.name for rule in names_wanted(quantities) if rule.role is not Role.UP}
+    if present is None:
+        return sorted(wanted)
+    return sorted(n for n in present if (rule := rule_of(n)) is not None and rule.name in wanted)
 
 
 def matcher_part(matchers: str) -> str:

@@ -2,15 +2,16 @@
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
+from gputop.model.identity import GpuKey
 from gputop.sources.metrics.names import METRICS
-from gputop.sources.metrics.rule import Role
+from gputop.sources.metrics.rule import Doubt, Role
 from gputop.sources.prometheus.envelope import SeriesAnswer, number
-from gputop.sources.prometheus.selector import one_of, select
+from gputop.sources.prometheus.selector import one_of, quoted, select
 
 POINTS: Final = 300
 """Points of a chart; far below the 11,000 a server allows for a series."""
@@ -41,19 +42,33 @@ class RangeQuestion(Struct, frozen=True):
 
 
 def question(
-    quantity: str, uuid: str, instance: str, hosts: Iterable[str], hours: float, matchers: str, present: frozenset[str]
+    quantity: str, key: GpuKey, hosts: Sequence[str], hours: float, matchers: str, present: frozenset[str] | None
 ) -> RangeQuestion | None:
-    """Return the query for a GPU's quantity, or None if the server has no metric of it."""
-    names = [n for n, r in METRICS.items() if r.quantity == quantity and r.role is Role.VALUE and n in present]
-    if not names:
+    """Return the query for a GPU's quantity, or None if the server has no metric of it.
+
+    Args:
+        quantity: Id of the quantity.
+        key: The GPU.
+        hosts: Every name of its host; only asked for when the GPU has no UUID of its own.
+        hours: How far back.
+        matchers: The user's matchers.
+        present: Names the server has; None if it did not tell.
+    """
+    names = [
+        n
+        for n, r in METRICS.items()
+        if r.quantity == quantity and r.role is Role.VALUE and (present is None or n in present)
+    ]
+    if not names or not key.uuid.startswith("GPU-"):
         return None
-    bare = uuid.removeprefix("GPU-")
-    # A UUID that no real driver writes cannot be told from others without its host.
-    who = f"UUID=~{one_of([uuid, uuid.upper().replace('GPU-', 'GPU-'), bare])}"
-    other = f"uuid=~{one_of([uuid, bare])}"
-    part = f"GPU_I_ID={instance!r}".replace("'", '"') if instance else 'GPU_I_ID=~"|"'
     del hosts
-    by_name = [f"max by (__name__) ({select([n], m, part, matchers)})" for n in names for m in (who, other)]
+    spellings = one_of([key.uuid, key.uuid.removeprefix("GPU-")])
+    part = f"GPU_I_ID={quoted(key.instance)}" if key.instance else 'GPU_I_ID=""'
+    by_name = [
+        f"max by (__name__) ({select([n], f'{label}=~{spellings}', part, matchers)})"
+        for n in names
+        for label in ("UUID", "uuid")
+    ]
     step_s = max(_LEAST_STEP_S, math.ceil(hours * 3600.0 / POINTS / _LEAST_STEP_S) * _LEAST_STEP_S)
     end = math.floor(time.time() / step_s) * step_s
     return RangeQuestion(" or ".join(by_name), end - hours * 3600.0, end, step_s)
@@ -68,8 +83,9 @@ def answer(question_: RangeQuestion, quantity: str, series: list[SeriesAnswer], 
         if rule is None or rule.quantity != quantity:
             continue
         numbers = [(round((at - question_.start) / question_.step_s), number(text)) for at, text in one.values]
-        ratio_told_as_percent = rule.percent_if_above_one and any(v > 1.0 for _, v in numbers)
-        scale = 1.0 if ratio_told_as_percent else rule.scale
+        # DCGM 4.6 writes percentages under a ratio's name (see `Doubt`).
+        percent = rule.doubt is Doubt.RATIO_OR_PERCENT and any(v > 1.0 for _, v in numbers)
+        scale = 1.0 if percent else rule.scale
         for slot, value in numbers:
             if 0 <= slot < count and math.isnan(values[slot]):
                 values[slot] = value * scale
