@@ -15,8 +15,3 @@ def main() -> NoReturn:
     from gputop.cli.commands import run  # noqa: PLC0415 - see above
 
     sys.exit(run(sys.argv[1:]))
-
-
-def kubectl_main() -> NoReturn:
-    """Run as `kubectl gputop`, which passes the arguments on."""
-    main()

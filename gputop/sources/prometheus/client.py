@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import requests
-from prometheus_api_client import PrometheusConnect
+from prometheus_api_client.prometheus_connect import PrometheusConnect
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
