@@ -21,6 +21,8 @@ from gputop.sources.metrics.sample import Sample
 
 _REQUESTS: Final = "kube_pod_container_resource_requests"
 _LIMITS: Final = "kube_pod_container_resource_limits"
+# Elsewhere a label `node` is where kube-state-metrics itself runs.
+_PLACED: Final = frozenset({_REQUESTS, _LIMITS, "kube_pod_info"})
 _NODE: Final = ("exported_node", "node")
 _POD: Final = ("exported_pod", "pod")
 _NAMESPACE: Final = ("exported_namespace", "namespace")
@@ -63,6 +65,7 @@ class Kubernetes:
         """Take one series of kube-state-metrics into account."""
         if judge_raw(sample.value) is not None:
             return
+        self._clusters.add(self._resolver.cluster(sample.labels))
         if sample.name.startswith("kube_pod_"):
             self._take_pod(sample)
         else:
@@ -76,14 +79,14 @@ class Kubernetes:
         pod = self._pods.get((cluster, uid))
         if pod is None:
             pod = self._pods[cluster, uid] = _Pod(cluster, namespace, name, uid, "", {})
-        # Series are told apart by their age only when a pod is placed: the one with a node is newer.
-        pod.node = pod.node or first(labels, _NODE)
+        if sample.name in _PLACED:
+            # Of a pod that was just placed the older series still has no node.
+            pod.node = pod.node or first(labels, _NODE)
         return pod
 
     def _take_pod(self, sample: Sample) -> None:
         labels = sample.labels
         if sample.name in {_REQUESTS, _LIMITS}:
-            self._clusters.add(self._resolver.cluster(labels))
             resource = real_resource(first(labels, ("resource",)))
             if resource:
                 pod = self._pod(sample)
@@ -139,15 +142,10 @@ class Kubernetes:
         """Return what the series say; counts come before conditions, which need the node's row."""
         facts: list[Fact] = []
         for node in self._nodes.values():
-            for resource in sorted(node.advertised.keys() | node.healthy.keys()):
-                facts.append(
-                    DeviceCount(
-                        node.ref,
-                        resource,
-                        _count(node.advertised, resource),
-                        _count(node.healthy, resource),
-                    )
-                )
+            facts += [
+                DeviceCount(node.ref, name, _count(node.advertised, name), _count(node.healthy, name))
+                for name in sorted(node.advertised.keys() | node.healthy.keys())
+            ]
         facts += [NodeCondition(n.ref, n.cordoned, _ready(n.ready), tuple(sorted(n.taints))) for n in self._told()]
         facts += [
             NodeFact(n.ref, {"gpus_expected": n.expected}) for n in self._nodes.values() if n.expected is not None

@@ -55,7 +55,7 @@ _PLAIN: Final = (
     ("pod_name", "namespace_name", "container_name"),
 )
 _EXPORTER_NAME: Final = re.compile(r"(?:^|[-_.])(?:dcgm|nvidia|gpu|amd|nvitop|metrics)[\w.-]*exporter|^exporter-")
-_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "localhost.localdomain"})  # noqa: S104
+_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "localhost.localdomain"})
 _DIGITS: Final = re.compile(r"(?:nvidia|gpu|card)?(\d{1,4})", re.IGNORECASE)
 _NO_TEXT: Final = frozenset({"", "[n/a]", "n/a", "unknown", "none"})
 
