@@ -1,7 +1,6 @@
 """The commands of gputop: options, then one function each."""
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -131,29 +130,32 @@ def configure(options: Mapping[str, Any]) -> Config:
 
 def run(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
-    from gputop.sources.base import SourceError  # noqa: PLC0415 - not for words alone
-
     try:
         gputop.main(args=arguments, prog_name="gputop", standalone_mode=False)
-    except click.exceptions.Exit as end:
-        return end.exit_code
-    except click.UsageError as error:
-        error.show()
-        return Exit.USAGE
-    except click.Abort:
-        return Exit.INTERRUPT
-    except ConfigError as error:
-        complain(str(error))
-        return Exit.USAGE
-    except SourceError as error:
-        complain(error.reason)
-        return Exit.NO_SOURCE
-    except KeyboardInterrupt:
-        return Exit.INTERRUPT
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else Exit.FAILURE
     except BrokenPipeError:
         # The reader has gone, as `head` does; the interpreter must not complain while it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else Exit.FAILURE
+        return Exit.PIPE
+    except Exception as error:
+        return _failed(error)
+    except KeyboardInterrupt:
+        return Exit.INTERRUPT
     return Exit.OK
+
+
+def _failed(error: Exception) -> int:
+    """Say why a command failed and return its exit code; what is not foreseen goes on as a traceback."""
+    from gputop.sources.base import SourceError  # noqa: PLC0415 - not for words alone
+
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, click.UsageError):
+        error.show()
+        return Exit.USAGE
+    for kind, code in ((click.Abort, Exit.INTERRUPT), (ConfigError, Exit.USAGE), (SourceError, Exit.NO_SOURCE)):
+        if isinstance(error, kind):
+            complain(error.reason if isinstance(error, SourceError) else str(error) or "interrupted")
+            return code
+    raise error
