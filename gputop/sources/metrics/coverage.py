@@ -108,19 +108,19 @@ class Coverage:
         words = f"its exporter at {target.instance} fails (up is 0); its GPUs are unknown"
         return self._quiet(node, _SILENT, words)
 
-    def _quiet(self, node: NodeRef, code: str, words: str) -> list[Fact]:
+    def _quiet(self, node: NodeRef, code: str, words: str, at: float | None = None) -> list[Fact]:
         other = _NO_DATA if code == _SILENT else _SILENT
         return [
-            Roster(node, (), silent=words),
+            Roster(node, (), silent=words, at=at),
             *self.trouble(node, code, words),
             *self.trouble(node, other, ""),
         ]
 
-    def silence(self, reason: str) -> list[Fact]:
+    def silence(self, reason: str, at: float) -> list[Fact]:
         """Return the facts that make every host listed so far silent."""
         facts: list[Fact] = []
         for node in self._listed:
-            facts += self._quiet(node, _SILENT, reason)
+            facts += self._quiet(node, _SILENT, reason, at)
         return facts
 
     def no_data(self, node: NodeRef, reason: str) -> list[Fact]:

@@ -25,6 +25,9 @@ __all__ = ["Decoder", "names_wanted"]
 _NO_HOST: Final = "unknown-host"
 _FROZEN: Final = "frozen"
 _STALE: Final = "exporter_stale"
+_REPLACED_AFTER_S: Final = 90.0
+"""An exporter this far behind another one of the same GPU has been replaced by it."""
+_OPENSHIFT_ORDER: Final = 9
 _XID_LABELS: Final = ("xid", "err_code")
 
 
@@ -115,10 +118,9 @@ class Decoder:
 
         Args:
             reason: Why nothing can be said, one phrase.
-            at: Time of it; the caller puts it on the batch.
+            at: Time of it.
         """
-        del at
-        return self._coverage.silence(clean(reason))
+        return self._coverage.silence(clean(reason), at)
 
     def no_data(self, reason: str) -> list[Fact]:
         """Return the facts of an exporter that answers without GPU data: its GPUs are unknown, not gone."""
@@ -260,13 +262,12 @@ def _gpu_facts(row: Row, stuck: Frozen | None) -> list[Fact]:
     return [GpuFact(row.ref, values, at=when) for when, values in sorted(by_time.items())]
 
 
-_OPENSHIFT_ORDER: Final = 9
-
-
 def _holders(row: Row) -> tuple[Holder, ...]:
-    if not row.holders:
-        return ()
-    # After a pod change the older pod's series stay within the lookback.
-    newest = max(row.holders.values())
-    current = [h for h, at in row.holders.items() if newest - at <= SAME_SCRAPE_S]
+    # After a pod change, and after an exporter was replaced, older series stay within the lookback.
+    current = {
+        h
+        for h, told in row.holders.items()
+        for exporter, at in told.items()
+        if row.scrapes[exporter] - at <= SAME_SCRAPE_S and row.newest - at <= _REPLACED_AFTER_S
+    }
     return tuple(sorted(current, key=lambda h: (h.namespace, h.name, h.container)))

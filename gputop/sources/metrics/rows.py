@@ -43,7 +43,8 @@ class Row(Struct):
         ref: The GPU as told.
         cells: Value by quantity.
         links: For counts told link by link: quantity to link to cell.
-        holders: Workloads named, with the newest time of each.
+        holders: Workloads named: newest time by workload and exporter.
+        scrapes: Newest sample time by exporter.
         families: Exporters that told something.
         newest: Newest sample time.
         node_texts: Texts of its node.
@@ -53,7 +54,8 @@ class Row(Struct):
     ref: GpuRef
     cells: dict[str, Cell]
     links: dict[str, dict[str, Cell]]
-    holders: dict[Holder, float]
+    holders: dict[Holder, dict[str, float]]
+    scrapes: dict[str, float]
     families: set[str]
     newest: float
     node_texts: dict[str, str]
@@ -130,7 +132,7 @@ class Rows:
         key = (labels.cluster, labels.host, board, instance)
         row = self.by_key.get(key)
         if row is None:
-            row = self.by_key[key] = Row(key, self._ref(key, labels), {}, {}, {}, set(), at, {})
+            row = self.by_key[key] = Row(key, self._ref(key, labels), {}, {}, {}, {}, set(), at, {})
         row.newest = max(row.newest, at)
         return row
 
@@ -168,6 +170,7 @@ class Rows:
     def texts(self, labels: Labels, at: float) -> None:
         """Take the texts and the workload that labels carry."""
         row = self.of(labels, at)
+        row.scrapes[labels.exporter] = max(at, row.scrapes.get(labels.exporter, 0.0))
         is_instance = bool(row.key[3])
         for quantity, text in labels.texts:
             on_board = is_instance and QUANTITIES[quantity].level is Level.BOARD
@@ -177,7 +180,8 @@ class Rows:
             self.of(labels, at, whole_board=True).put("mig_mode", 1.0, at)
         row.node_texts.update(labels.node_texts)
         if labels.holder is not None:
-            row.holders[labels.holder] = max(at, row.holders.get(labels.holder, 0.0))
+            told = row.holders.setdefault(labels.holder, {})
+            told[labels.exporter] = max(at, told.get(labels.exporter, 0.0))
 
 
 def finish(row: Row, *, complete: bool) -> None:
