@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
         # The reader has gone, as `head` does; the interpreter must not complain while it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.PIPE
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - sorted by `_failed`, which raises what it does not know
         return _failed(error)
     except KeyboardInterrupt:
         return Exit.INTERRUPT

@@ -1,7 +1,7 @@
 """Asking: a few requests at a time, narrowed when the server says that they are too wide."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
@@ -13,8 +13,9 @@ from gputop.sources.base import SourceError
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.client import PrometheusClient
 from gputop.sources.prometheus.clocks import Clocks
-from gputop.sources.prometheus.envelope import SeriesAnswer, number, series
+from gputop.sources.prometheus.envelope import SeriesAnswer, series
 from gputop.sources.prometheus.refusals import TooWideError
+from gputop.sources.prometheus.vectors import to_samples
 
 AT_ONCE: Final = 4
 """Requests at a time: the server has 20 slots for everybody (--query.max-concurrency)."""
@@ -143,22 +144,3 @@ class Fetcher:
             return one + two
         only = names[0] if len(names) == 1 else ""
         return to_samples(answers, only, clocks, asked_at)
-
-
-def to_samples(answers: Iterable[SeriesAnswer], only: str, clocks: Clocks, asked_at: float) -> list[Sample]:
-    """Return samples of an instant vector.
-
-    Args:
-        answers: The series.
-        only: Name of series whose answer carries none, as that of an aggregation.
-        clocks: Gives sample times.
-        asked_at: Time of asking in the server's time.
-    """
-    samples: list[Sample] = []
-    for answer in answers:
-        if answer.value is None:
-            continue
-        labels = answer.metric
-        name = labels.pop("__name__", only)
-        samples.append(Sample(name, labels, number(answer.value[1]), clocks.at(labels, asked_at)))
-    return samples

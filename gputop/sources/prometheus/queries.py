@@ -25,12 +25,17 @@ IDENTITY_LABELS: Final = (
 """Labels kept where a server reduces series; workload labels are dropped, so that a GPU whose pod changed
 within the lookback is one series."""
 
-ALWAYS_THERE: Final = (
-    "DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TEMP_CELSIUS", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_USED_BYTES",
-    "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_SM_CLOCK", "dcgm_gpu_temp", "dcgm_fb_used", "nvidia_smi_temperature_gpu",
-    "nvidia_smi_gpu_info", "nvidia_smi_memory_used_bytes", "gpu_temperature_C", "gpu_memory_used_MiB",
-)  # fmt: skip
-"""Metrics that nearly every GPU has, in order of preference: one of them tells which GPUs there are."""
+_ALWAYS_THERE: Final = (
+    ("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL"),
+    ("DCGM_FI_DEV_GPU_TEMP_CELSIUS", "DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_DEV_SM_CLOCK_HERTZ"),
+    ("dcgm_gpu_temp", "dcgm_fb_used", "dcgm_gpu_utilization"),
+    ("nvidia_smi_gpu_info",),
+    ("gpu_temperature_C", "gpu_memory_used_MiB"),
+    ("gpu_total_vram", "amd_gpu_total_vram", "gpu_gfx_activity", "amd_gpu_gfx_activity"),
+    ("kubernetes_io:container_accelerator_duty_cycle",),
+)
+"""Metrics that nearly every GPU has, by exporter and generation of its names; the first of each that the server
+has tells which GPUs there are, with all labels."""
 
 FIRST: Final = frozenset({"utilization", "graphics_activity", "memory_used_mib", "memory_free_mib", "memory_total_mib"})
 """Quantities of the first paint."""
@@ -73,3 +78,11 @@ def names_for(quantities: frozenset[str] | None, present: frozenset[str] | None)
 def matcher_part(matchers: str) -> str:
     """Return matchers as they follow others in braces."""
     return f",{matchers}" if matchers else ""
+
+
+def identities(present: frozenset[str] | None) -> list[str]:
+    """Return the metrics that tell which GPUs there are; where names are not known, the usual ones."""
+    if present is None:
+        return [names[0] for names in _ALWAYS_THERE]
+    chosen = [next((n for n in names if n in present), "") for names in _ALWAYS_THERE]
+    return [n for n in chosen if n] or [_ALWAYS_THERE[0][0]]

@@ -9,28 +9,30 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from gputop.model.endpoint import Endpoint
-from gputop.model.facts import Batch, Fact, HoldersFact, Roster
+from gputop.model.facts import Batch, Fact
 from gputop.model.identity import GpuKey
 from gputop.model.status import Cost, Finding
 from gputop.sources.base import DemandBoard, SourceError
+from gputop.sources.metrics.coverage import is_gpu_target
 from gputop.sources.metrics.decode import Decoder
 from gputop.sources.metrics.names import rule_of
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import SKEW_WORTH_TELLING_S, Clocks
 from gputop.sources.prometheus.envelope import number
 from gputop.sources.prometheus.queries import (
-    ALWAYS_THERE,
     FIRST,
     IDENTITY_LABELS,
     KSM_QUERIES,
     NAMES_AT_ONCE,
     PROBE,
     SMALL_FLEET,
+    identities,
     matcher_part,
     names_for,
 )
 from gputop.sources.prometheus.ranges import RangeAnswer, answer, question
-from gputop.sources.prometheus.selector import check_matchers, select
+from gputop.sources.prometheus.selector import check_matchers, one_of, select
+from gputop.sources.prometheus.vectors import to_samples
 
 if TYPE_CHECKING:
     from gputop.sources.prometheus.fetch import Fetcher
@@ -41,6 +43,8 @@ _USUAL_SCRAPE_S: Final = 15.0
 _PROBE_EVERY_S: Final = 300.0
 _KSM_EVERY_S: Final = 30.0
 _RANK: Final = 2
+_GPU_JOBS: Final = 'job=~"(?i).*(dcgm|gpu|nvidia|nvitop).*"'
+_MISSING_ASKED: Final = 200
 _T = TypeVar("_T")
 
 
@@ -63,14 +67,16 @@ class PrometheusSource:
         self._fetcher: Fetcher | None = None
         self._clocks = Clocks()
         self._decoder = Decoder(source=name, rank=_RANK, cluster=endpoint.cluster)
+        # Of its own, because its round is another: "all that is listed now" would mean two things.
+        self._kube_decoder = Decoder(source=name, rank=_RANK, cluster=endpoint.cluster)
         self._matchers = ""
         self._names: frozenset[str] | None = None
-        self._present: frozenset[str] = frozenset()
         self._probed_at = 0.0
         self._ksm_at = 0.0
         self._ksm_seen = False
-        self._silent: dict[str, str] = {}
+        self._silent: set[str] = set()
         self._targets: set[str] = set()
+        self._targets_ever: set[str] = set()
         self._version: tuple[tuple[str, str], ...] = ()
         self._warnings: tuple[str, ...] = ()
         self._troubles: tuple[str, ...] = ()
@@ -85,7 +91,7 @@ class PrometheusSource:
         """Return what is only partly there, or ""."""
         parts = list(self._troubles)
         if self._silent:
-            parts.append(f"{len(self._silent)} of {len(self._targets | self._silent.keys())} exporters silent")
+            parts.append(f"{len(self._silent)} of {len(self._targets | self._silent)} exporters silent")
         parts += self._warnings
         return "; ".join(parts)
 
@@ -182,35 +188,38 @@ class PrometheusSource:
             self._clocks.offset_s = began + took / 2 - number(answers[0].value[1])
 
     async def _round(self, fetcher: "Fetcher", board: DemandBoard, interval_s: float) -> AsyncIterator[Batch]:
+        """Ask for everything once; what is derived needs all samples of a round together."""
         await self._measure_clock(fetcher)
         if time.monotonic() - self._probed_at > _PROBE_EVERY_S or not self._probed_at:
             await self._probe(fetcher)
-        present = self._names
-        identity = next((n for n in ALWAYS_THERE if present is None or n in present), None)
+        identity = identities(self._names)
         asked_at = time.time() - self._clocks.offset_s
-        if identity is not None:
-            await self._read_times(fetcher, identity)
-            whole = await fetcher.samples([identity], self._raw, self._clocks, asked_at)
-            self._present = frozenset(s.name for s in whole) | (present or frozenset())
-            self._gpus = len({(s.labels.get("UUID") or s.labels.get("uuid"), s.labels.get("GPU_I_ID")) for s in whole})
-            self._targets = {s.labels.get("instance", "") for s in whole}
-            whole += await self._up(fetcher, asked_at)
-            async for batch in self._decode(whole, asked_at, interval_s, complete=True):
+        await self._read_times(fetcher, identity)
+        samples = await fetcher.samples(identity, self._raw, self._clocks, asked_at)
+        self._count(samples)
+        wanted = [n for n in names_for(board.current.quantities, self._names) if n not in identity]
+        first = [n for n in wanted if _quantity(n) in FIRST]
+        rest = [n for n in wanted if n not in first]
+        samples += await self._values(fetcher, first, asked_at)
+        if not self._rounds:
+            # The first paint does not wait for the rest.
+            async for batch in self._decode(self._decoder, samples, asked_at, interval_s, complete=False):
                 yield batch
-        wanted = names_for(board.current.quantities, present)
-        first = [n for n in wanted if _quantity(n) in FIRST and n != identity]
-        rest = [n for n in wanted if n not in first and n != identity]
-        for names in (first, rest):
-            if names:
-                samples = await self._values(fetcher, names, asked_at)
-                async for batch in self._decode(samples, asked_at, interval_s, complete=False):
-                    yield batch
-        if time.monotonic() - self._ksm_at > _KSM_EVERY_S:
+        samples += await self._values(fetcher, rest, asked_at)
+        samples += await self._up(fetcher, asked_at)
+        async for batch in self._decode(self._decoder, samples, asked_at, interval_s, complete=True):
+            yield batch
+        if time.monotonic() - self._ksm_at > _KSM_EVERY_S or not self._ksm_at:
             self._ksm_at = time.monotonic()
-            samples = await self._kube(fetcher, asked_at)
-            self._ksm_seen = bool(samples)
-            async for batch in self._decode(samples, asked_at, _KSM_EVERY_S, complete=True):
+            kube = await self._kube(fetcher, asked_at)
+            self._ksm_seen = bool(kube)
+            async for batch in self._decode(self._kube_decoder, kube, asked_at, _KSM_EVERY_S, complete=True):
                 yield batch
+
+    def _count(self, samples: Sequence[Sample]) -> None:
+        self._gpus = len({(s.labels.get("UUID") or s.labels.get("uuid"), s.labels.get("GPU_I_ID")) for s in samples})
+        self._targets = {s.labels.get("instance", "") for s in samples}
+        self._targets_ever |= self._targets
 
     async def _probe(self, fetcher: "Fetcher") -> None:
         """Learn which names exist; a server that cannot say in time is asked for all that are known."""
@@ -223,9 +232,11 @@ class PrometheusSource:
             return
         self._names = frozenset(a.metric.get("__name__", "") for a in answers)
 
-    async def _read_times(self, fetcher: "Fetcher", name: str) -> None:
+    async def _read_times(self, fetcher: "Fetcher", names: Sequence[str]) -> None:
+        # `timestamp` drops the name, so two metrics of one target in one selector would collide.
+        parts = (f"max by (instance) (timestamp({select([name], self._matchers)}))" for name in names)
         try:
-            self._clocks.take(await fetcher.query(f"max by (instance) (timestamp({select([name], self._matchers)}))"))
+            self._clocks.take(await fetcher.query(" or ".join(parts)))
         except SourceError as error:
             self._troubles = (*self._troubles, f"sample times could not be read: {error.reason}")
 
@@ -255,22 +266,25 @@ class PrometheusSource:
         return samples
 
     async def _up(self, fetcher: "Fetcher", asked_at: float) -> list[Sample]:
-        """Return the targets that cannot be scraped and either told of GPUs before or look like GPU exporters."""
-        part = matcher_part(self._matchers).removeprefix(",")
+        """Return how the scrapes of GPU exporters are: those that look so, and those that told of GPUs before."""
+        parts = [f"{select(['up'], self._matchers)} == 0", select(["up"], _GPU_JOBS, self._matchers)]
+        missing = self._targets_ever - self._targets - {""}
+        if missing:
+            parts.append(select(["up"], f"instance=~{one_of(sorted(missing)[:_MISSING_ASKED])}", self._matchers))
         try:
-            down = await fetcher.query(f"{select(['up'], part)} == 0")
-        except SourceError:
+            answers = await fetcher.query(" or ".join(parts))
+        except SourceError as error:
+            self._troubles = (*self._troubles[:2], f"scrapes could not be looked at: {error.reason}")
             return []
-        silent: dict[str, str] = {}
-        samples: list[Sample] = []
-        for one in down:
-            target, job = one.metric.get("instance", ""), one.metric.get("job", "").lower()
-            known = target in self._targets or target in self._silent
-            if known or any(word in job for word in ("dcgm", "gpu", "nvidia")):
-                silent[target] = job
-                labels = {k: v for k, v in one.metric.items() if k != "__name__"}
-                samples.append(Sample("up", labels, 0.0, asked_at + self._clocks.offset_s))
-        self._silent = silent
+        samples = [
+            Sample("up", s.labels, s.value, asked_at + self._clocks.offset_s)
+            for s in to_samples(answers, "up", self._clocks, asked_at)
+        ]
+        self._silent = {
+            s.labels.get("instance", "")
+            for s in samples
+            if s.value != 1.0 and (s.labels.get("instance", "") in self._targets_ever or is_gpu_target(s.labels))
+        }
         return samples
 
     async def _kube(self, fetcher: "Fetcher", asked_at: float) -> list[Sample]:
@@ -289,19 +303,17 @@ class PrometheusSource:
         return samples
 
     async def _decode(
-        self, samples: list[Sample], asked_at: float, interval_s: float, *, complete: bool
+        self, decoder: Decoder, samples: list[Sample], asked_at: float, interval_s: float, *, complete: bool
     ) -> AsyncIterator[Batch]:
         """Decode in a thread, so that keys are answered meanwhile, and hand on in small batches."""
         at = asked_at + self._clocks.offset_s
-        facts = await asyncio.to_thread(self._decode_now, samples, at, complete)
+        facts = await asyncio.to_thread(self._decode_now, decoder, samples, at, complete)
         for part in _chunks(facts, _FACTS_AT_ONCE):
             yield self._batch(part, interval_s)
 
-    def _decode_now(self, samples: list[Sample], at: float, complete: bool) -> list[Fact]:  # noqa: FBT001 - in a thread
+    def _decode_now(self, decoder: Decoder, samples: list[Sample], at: float, complete: bool) -> list[Fact]:  # noqa: FBT001 - in a thread
         began = time.thread_time()
-        decoded = self._decoder.decode(samples, at, complete=complete)
-        # For values alone workload labels may have been dropped, and they are not all that is listed.
-        facts: list[Fact] = [f for f in decoded if complete or not isinstance(f, Roster | HoldersFact)]
+        facts = decoder.decode(samples, at, complete=complete)
         self._cpu_s += time.thread_time() - began
         return facts
 
