@@ -10,18 +10,30 @@ from gputop.widgets.cells import Cell
 
 def holders(gpu: GpuState) -> tuple[tuple[Holder, str], ...]:
     """Return every workload named on a GPU with the source that names it, the nearest first, each once."""
-    found: dict[tuple[str, str, str], tuple[Holder, str]] = {}
+    found: list[tuple[Holder, str]] = []
 
     def add(named: Iterable[Holder], source: str) -> None:
         for holder in named:
-            found.setdefault((holder.namespace, holder.name or holder.uid, holder.scheduler), (holder, source))
+            same = next((i for i, (other, _) in enumerate(found) if _is_same(holder, other)), None)
+            if same is None:
+                found.append((holder, source))
+            elif holder.namespace and not found[same][0].namespace:
+                # A process tells its pod by host name alone; the exporter's label has the namespace too.
+                found[same] = (holder, f"{found[same][1]} and {source}")
 
     for table in gpu.processes:
         if not isinstance(table.processes, Absent):
             add((p.holder for p in table.processes if p.holder), table.origin.source)
     for claim in gpu.holders:
         add(claim.holders, claim.origin.source)
-    return tuple(found.values())
+    return tuple(found)
+
+
+def _is_same(one: Holder, two: Holder) -> bool:
+    if one.uid and two.uid:
+        return one.uid == two.uid
+    same_space = one.namespace == two.namespace or not one.namespace or not two.namespace
+    return bool(one.name) and one.name == two.name and same_space
 
 
 def process_count(gpu: GpuState) -> int | None:

@@ -172,7 +172,7 @@ class Decoder:
         at: float,
     ) -> None:
         row = rows.of(labels, at, whole_board=True)
-        seen = xids.setdefault(row.key, Seen(row.ref, [], {}, {}, {}))
+        seen = xids.setdefault(row.key, Seen([], {}, {}, {}))
         if judge_raw(sample.value) is not None or sample.value < 0:
             return
         if rule.role is Role.XID_LAST:

@@ -5,6 +5,7 @@ from two exporters or replicas, or one for each pod of a shared GPU, which repea
 device (#474, #587). The newest counts; of equally old ones the largest, never a sum.
 """
 
+import math
 from typing import Final
 
 from msgspec import Struct
@@ -108,8 +109,10 @@ def judged(rule: MetricRule, value: float, scale: float) -> Value:
     blank = judge_raw(value)
     if blank is not None:
         return blank
+    if math.isinf(value):
+        return judge(rule.quantity, value)
     # A product of decimals has digits that the exporter never sent: 0.57 * 100 is not 57.
-    return judge(rule.quantity, round(value * scale, 9))
+    return judge(rule.quantity, round(value * scale, 9 if scale < 1e6 else 0))
 
 
 class Rows:
@@ -132,11 +135,15 @@ class Rows:
         key = (labels.cluster, labels.host, board, instance)
         row = self.by_key.get(key)
         if row is None:
-            row = self.by_key[key] = Row(key, self._ref(key, labels), {}, {}, {}, {}, set(), at, {})
+            row = Row(key, self._ref(key, labels), {}, {}, {}, {}, set(), at, {})
+            self.by_key[key] = row
+        elif (labels.bus_id and not row.ref.bus_id) or (labels.index >= 0 > row.ref.index):
+            row.ref = self._ref(key, labels)
         row.newest = max(row.newest, at)
         return row
 
     def _ref(self, key: RowKey, labels: Labels) -> GpuRef:
+        """Return the reference with all names told so far: some exporters tell them in one series only."""
         before = self._refs.get(key)
         ref = GpuRef(
             host=labels.host,

@@ -8,7 +8,6 @@ once.
 from msgspec import Struct
 
 from gputop.model.facts import Fact, XidFact, XidKind
-from gputop.model.identity import GpuRef
 from gputop.sources.metrics.rows import Row, RowKey
 
 
@@ -24,14 +23,12 @@ class Seen(Struct):
     """The Xids of one GPU in one answer.
 
     Attributes:
-        ref: The GPU.
         standing: Series of the gauge.
         windows: (Xid, window in seconds) to (count, time).
         counts: Xid to (count, time).
         times: Xid to the time it last happened.
     """
 
-    ref: GpuRef
     standing: list[Standing]
     windows: dict[tuple[int, float], tuple[int, float]]
     counts: dict[int, tuple[float, float]]
@@ -50,11 +47,11 @@ class Xids:
     def facts(self, row: Row, seen: Seen) -> list[Fact]:
         """Return what is to be told of one GPU, and put the last Xid among its values."""
         facts: list[Fact] = [
-            XidFact(seen.ref, xid, XidKind.WINDOW, count, window_s, at=at)
+            XidFact(row.ref, xid, XidKind.WINDOW, count, window_s, at=at)
             for (xid, window_s), (count, at) in seen.windows.items()
             if xid > 0 and count > 0
         ]
-        facts += self._events(row.key, seen)
+        facts += self._events(row, seen)
         if seen.standing:
             facts += self._standing(row, seen)
         self._looked.add(row.key)
@@ -70,9 +67,10 @@ class Xids:
         self._last[row.key] = newest
         row.put("last_xid", float(newest.xid), newest.at)
         new = [s for s in ordered[:-1] if told is None or (s.at > told.at and s.xid != told.xid)]
-        return [XidFact(seen.ref, s.xid, XidKind.LAST, text=s.text, at=s.at) for s in (*new, newest) if s.xid > 0]
+        return [XidFact(row.ref, s.xid, XidKind.LAST, text=s.text, at=s.at) for s in (*new, newest) if s.xid > 0]
 
-    def _events(self, key: RowKey, seen: Seen) -> list[Fact]:
+    def _events(self, row: Row, seen: Seen) -> list[Fact]:
+        key = row.key
         facts: list[Fact] = []
         for xid, (count, at) in seen.counts.items():
             before = self._counts.get((key, xid))
@@ -80,11 +78,11 @@ class Xids:
             happened = seen.times.get(xid)
             if before is None and key not in self._looked and happened is None:
                 # It stood there before anybody looked: that it happened is known, when is not.
-                facts.append(XidFact(seen.ref, xid, XidKind.LAST, at=at))
+                facts.append(XidFact(row.ref, xid, XidKind.LAST, at=at))
                 continue
             # The series is born with its first event; a fall is a restart of the exporter.
             more = count if before is None or count < before else count - before
             if more > 0:
                 when = happened if happened is not None else at
-                facts.append(XidFact(seen.ref, xid, XidKind.EVENT, int(more), at=when))
+                facts.append(XidFact(row.ref, xid, XidKind.EVENT, int(more), at=when))
         return facts
