@@ -118,7 +118,7 @@ def _parse(lines: list[str], per_second: float) -> tuple[list[Sample], list[str]
 
 def _samples(text: str, per_second: float) -> list[Sample]:
     # Imported late: --version and --help do without it.
-    from prometheus_client.parser import text_string_to_metric_families
+    from prometheus_client.parser import text_string_to_metric_families  # noqa: PLC0415 - see above
 
     found: list[Sample] = []
     for family in text_string_to_metric_families(text):

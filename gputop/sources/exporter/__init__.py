@@ -1,0 +1,1 @@
+"""Exporters read directly, where there is no Prometheus."""
