@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -23,6 +23,8 @@ from gputop.model.text import clean
 from gputop.sources.base import SourceError
 from gputop.sources.metrics.text import MAX_BYTES, refusal
 from gputop.sources.prometheus.auth import Tokens
+
+T = TypeVar("T")
 
 _CONNECT_S: Final = 3.0
 _GRACE_S: Final = 1.0
@@ -99,16 +101,16 @@ class ExporterClient:
             key = endpoint.client_key
             self._session.cert = (endpoint.client_cert, key) if key else endpoint.client_cert
 
-    async def fetch(self) -> Page:
-        """Return the page.
+    async def fetch(self, use: Callable[[Page], T]) -> T:
+        """Get the page and return what `use` makes of it, in the same thread: parsing holds up nobody.
 
         Raises:
-            SourceError: There is none; its words say why.
+            SourceError: There is no page; the words say why. Or what `use` raises.
         """
         if self._thread is not None and self._thread.is_alive():
             raise SourceError(f"{self._host}: the last request still hangs")
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Page] = loop.create_future()
+        answer: asyncio.Future[T] = loop.create_future()
 
         def settle(action: Callable[[], None]) -> None:
             if not loop.is_closed():
@@ -116,12 +118,12 @@ class ExporterClient:
 
         def work() -> None:
             try:
-                page = self._get()
-            except SourceError as error:
+                result = use(self._get())
+            except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
                 failure = error
                 settle(lambda: answer.set_exception(failure))
             else:
-                settle(lambda: answer.set_result(page))
+                settle(lambda: answer.set_result(result))
 
         self._thread = threading.Thread(target=work, name=f"exporter {self._host}", daemon=True)
         self._thread.start()
@@ -183,7 +185,7 @@ class ExporterClient:
 
     def _refused(self, status: int, text: str) -> SourceError:
         why = refusal(text)
-        said = why if why else clean(text.strip(), 160)
+        said = why or clean(text.strip(), 160)
         detail = f": {said}" if said else ""
         words = {
             401: "not logged in: the token or password is missing, wrong or expired",

@@ -101,8 +101,7 @@ class ExporterSource:
             began = time.monotonic()
             self._requests += 1
             try:
-                page = await self._client.fetch()
-                facts = self._facts(page)
+                facts = await self._client.fetch(self._facts)
             except SourceError as error:
                 now = time.time()
                 for batch in self._batches(self._decoder.silence(error.reason, now), now, interval_s):
@@ -127,7 +126,7 @@ class ExporterSource:
         self._gpus = sum(1 for fact in facts if isinstance(fact, HoldersFact))
         self._trouble = self._words(text, page)
         if not self._gpus:
-            facts = [*facts, *self._decoder.no_data("its exporter answers without GPU data")]
+            facts = self._decoder.no_data("its exporter answers without GPU data")
         self._cpu_s += time.thread_time() - began
         return facts
 

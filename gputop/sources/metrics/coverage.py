@@ -119,7 +119,7 @@ class Coverage:
     def silence(self, reason: str, at: float) -> list[Fact]:
         """Return the facts that make every host listed so far silent."""
         facts: list[Fact] = []
-        for node in self._listed:
+        for node in list(self._listed):
             facts += self._quiet(node, _SILENT, reason, at)
         return facts
 

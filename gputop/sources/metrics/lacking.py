@@ -1,6 +1,7 @@
 """What an exporter could tell and does not, with the line that would make it."""
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from msgspec import Struct
@@ -61,7 +62,7 @@ _DCGM_LINES: Final = (
 )
 
 
-def exporters(names: Set[str]) -> tuple[str, ...]:
+def exporters(names: AbstractSet[str]) -> tuple[str, ...]:
     """Return the families of exporter that metric names are of, in the order of the tables."""
     return tuple(dict.fromkeys(rule.exporter for rule in METRICS.values() if rule.name in names))
 
@@ -80,7 +81,7 @@ def generation(names: Iterable[str]) -> str:
     return "names before DCGM 4.6"
 
 
-def lacking(names: Set[str]) -> tuple[Finding, ...]:
+def lacking(names: AbstractSet[str]) -> tuple[Finding, ...]:
     """Return what a dcgm-exporter's CSV file lacks; nothing for other exporters, which have no such file."""
     if "dcgm" not in exporters(names):
         return ()
