@@ -43,9 +43,7 @@ def luminance(colour: str) -> float:
     if len(digits) == 3:
         digits = "".join(digit * 2 for digit in digits)
     parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
-    red, green, blue = (
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
-    )
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 

@@ -86,9 +86,7 @@ def load_themes(user_folder: Path | None = None) -> Themes:
 def bundled_themes() -> list[Theme]:
     """Read the themes that come with gputop, sorted by file name."""
     folder = resources.files(__package__ or "gputop.themes")
-    files = sorted(
-        (item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name
-    )
+    files = sorted((item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name)
     return [parse_theme(item.read_bytes(), item.name, _BUNDLED) for item in files]
 
 

@@ -57,9 +57,7 @@ _TABLE: Final = (
     Role("dim", "labels, units, what is there but not looked for", "secondary", plain_style="dim"),
     Role("title", "headings", "primary", style="bold", plain_style="bold"),
     Role("header", "column headings", "primary", style="bold", plain_style="bold underline"),
-    Role(
-        "sorted", "the heading of the column that sorts", "accent", style="bold", plain_style="bold reverse"
-    ),
+    Role("sorted", "the heading of the column that sorts", "accent", style="bold", plain_style="bold reverse"),
     Role("group", "a group's line between rows", "primary", style="bold", plain_style="bold"),
     Role("key", "a key to press", "accent", style="bold", plain_style="bold"),
     Role("ok", "live, healthy, within its range", "success"),

@@ -17,9 +17,7 @@ _ASCII_WHOLE: Final = "#"
 _ASCII_PARTS: Final = ".:-="
 
 
-def bar(
-    value: float | None, width: int, low: float = 0.0, high: float = 100.0, *, ascii_only: bool = False
-) -> str:
+def bar(value: float | None, width: int, low: float = 0.0, high: float = 100.0, *, ascii_only: bool = False) -> str:
     """Return a bar as text that fills so many cells.
 
     The last cell's height tells the rest. Only ``low`` itself is an empty bar, so that a small load can

@@ -105,9 +105,7 @@ class LineCanvas(Widget):
         if regions:
             self.refresh(*regions)
 
-    def refresh(
-        self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False
-    ) -> Self:
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
         """Refresh as Textual does, but compare first where the whole widget is asked for."""
         drawn = self._drawn and self._in_sight and self.size == self._drawn_size
         if regions or layout or recompose or not repaint or not drawn:

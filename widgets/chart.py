@@ -63,9 +63,7 @@ class Scale:
     right: str = "now"
 
 
-def chart(
-    series: Sequence[Series], scale: Scale, width: int, height: int, *, ascii_only: bool = False
-) -> list[Line]:
+def chart(series: Sequence[Series], scale: Scale, width: int, height: int, *, ascii_only: bool = False) -> list[Line]:
     """Draw lines over time.
 
     Args:
@@ -182,10 +180,7 @@ def _line(start: tuple[int, int], end: tuple[int, int]) -> list[tuple[int, int]]
     steps = max(abs(x2 - x1), abs(y2 - y1))
     if not steps:
         return [end]
-    return [
-        (x1 + round((x2 - x1) * step / steps), y1 + round((y2 - y1) * step / steps))
-        for step in range(steps + 1)
-    ]
+    return [(x1 + round((x2 - x1) * step / steps), y1 + round((y2 - y1) * step / steps)) for step in range(steps + 1)]
 
 
 class Chart(LineCanvas):

@@ -118,9 +118,7 @@ class TextDialog(Dialog):
         Binding("G", "focused.bottom", "End", show=False),
     ]
 
-    def __init__(
-        self, title: str, lines: Sequence[Cell], *, wrapped: bool = True, ascii_only: bool = False
-    ) -> None:
+    def __init__(self, title: str, lines: Sequence[Cell], *, wrapped: bool = True, ascii_only: bool = False) -> None:
         """Make a dialog of text.
 
         Args:
@@ -178,9 +176,7 @@ class MenuDialog(Dialog):
         text = Column("text", "", 20, min_width=8, flex=1)
         note = Column("note", "", max(1, min(note_width, 40)), priority=1)
         yield Prompt("> ", hint=self._hint, ascii_only=self.ascii_only)
-        yield LineTable(
-            (text, note), self._cells, empty="nothing matches", header=False, ascii_only=self.ascii_only
-        )
+        yield LineTable((text, note), self._cells, empty="nothing matches", header=False, ascii_only=self.ascii_only)
 
     def _cells(self, key: Key) -> tuple[Cell, ...]:
         item = self._items[str(key)]

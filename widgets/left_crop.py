@@ -129,9 +129,7 @@ def install() -> str | None:
 
 def installed() -> bool:
     """Whether ranges of cells are cut at both ends."""
-    return all(
-        getattr(getattr(_compositor, each.name, None), _METHOD, None) is each.method for each in _REPLACEMENTS
-    )
+    return all(getattr(getattr(_compositor, each.name, None), _METHOD, None) is each.method for each in _REPLACEMENTS)
 
 
 def _unknown(replacement: _Replacement) -> str | None:

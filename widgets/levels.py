@@ -32,9 +32,7 @@ def is_gap(value: float | None) -> bool:
     return value is None or math.isnan(value)
 
 
-def level_glyph(
-    value: float | None, low: float = 0.0, high: float = 100.0, *, ascii_only: bool = False
-) -> str:
+def level_glyph(value: float | None, low: float = 0.0, high: float = 100.0, *, ascii_only: bool = False) -> str:
     """Return one glyph whose height is the value; ``?`` if it is unknown or outside its range."""
     part = share(value, low, high)
     if part is None:

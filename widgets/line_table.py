@@ -306,9 +306,7 @@ class LineTable(LineCanvas, can_focus=True):
         if 0 <= self._cursor_at <= offset:
             offset = self._cursor_at
             # A heading that cannot hold the cursor would otherwise never be seen again.
-            while (
-                offset > 0 and not self._order.selectable(offset - 1) and self._cursor_at - offset < page - 1
-            ):
+            while offset > 0 and not self._order.selectable(offset - 1) and self._cursor_at - offset < page - 1:
                 offset -= 1
         elif self._cursor_at >= offset + page:
             offset = self._cursor_at - page + 1

@@ -31,8 +31,5 @@ def spark(
     if width <= 0:
         return ""
     shown = values[-width:]
-    glyphs = (
-        GAP_GLYPH if is_gap(value) else level_glyph(value, low, high, ascii_only=ascii_only)
-        for value in shown
-    )
+    glyphs = (GAP_GLYPH if is_gap(value) else level_glyph(value, low, high, ascii_only=ascii_only) for value in shown)
     return "".join(glyphs).rjust(width)

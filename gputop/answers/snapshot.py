@@ -1,6 +1,6 @@
 """The schema gputop.snapshot/1."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -171,8 +171,12 @@ def _with_quantities(name: str, base: type[Struct], quantities: tuple[str, ...],
     return defstruct(name, fields, frozen=True, kw_only=True)
 
 
-GpuAnswer: Final = _with_quantities("GpuAnswer", _GpuBase, BOARD_QUANTITIES, _GpuTail)
-NodeAnswer: Final = _with_quantities("NodeAnswer", _NodeBase, NODE_QUANTITIES, None)
+if TYPE_CHECKING:
+    GpuAnswer = Any
+    NodeAnswer = Any
+else:
+    GpuAnswer = _with_quantities("GpuAnswer", _GpuBase, BOARD_QUANTITIES, _GpuTail)
+    NodeAnswer = _with_quantities("NodeAnswer", _NodeBase, NODE_QUANTITIES, None)
 
 
 class Snapshot(Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from gputop.answers.quantity import Quantity
-from gputop.answers.snapshot import Snapshot
+from gputop.answers.snapshot import HolderAnswer, Snapshot
 from gputop.model.reading import STALE
 
 _HEADINGS: Final = ("NODE", "GPU", "STATE", "UTIL", "VRAM MiB", "POWER W", "TEMP C", "HOLDER", "MODEL")
@@ -40,12 +40,16 @@ def _row(gpu: Any) -> tuple[str, ...]:  # noqa: ANN401 - its fields are made fro
     at_least = gpu.memory_total_at_least_mib
     if gpu.memory_total_mib.value is None and at_least.value is not None:
         total = f">={_text(at_least)}"
-    held: dict[str, None] = dict.fromkeys(str(f"{h.namespace}/{h.name}".strip("/") or h.uid) for h in gpu.holders)
+    held: dict[str, None] = dict.fromkeys(_holder(h) for h in gpu.holders)
     return (
         gpu.node, name, state, _text(gpu.utilization, "%"), f"{used}/{total}",
         f"{_text(gpu.power_w)}/{_text(gpu.power_limit_w)}", _text(gpu.temperature_c), ", ".join(held) or "?",
         _text(gpu.model),
     )  # fmt: skip
+
+
+def _holder(holder: HolderAnswer) -> str:
+    return f"{holder.namespace}/{holder.name}".strip("/") or holder.uid
 
 
 def _text(quantity: Quantity, unit: str = "") -> str:

@@ -53,9 +53,7 @@ class Config:
         return [(s.name, self._values[s.name], self.origin(s.name)) for s in SETTINGS]
 
 
-def load(
-    flags: Mapping[str, object], env: Mapping[str, str], file: Path, *, required: bool = False
-) -> Config:
+def load(flags: Mapping[str, object], env: Mapping[str, str], file: Path, *, required: bool = False) -> Config:
     """Return the settings.
 
     Args:
@@ -275,9 +273,7 @@ def _headers(fields: Mapping[str, Any], where: str) -> tuple[tuple[str, Secret],
     headers = [(str(name), str(value)) for name, value in rows.items()]
     if "headers_file" in fields:
         lines = _file_text(Path(str(fields["headers_file"])), f"{where}: headers_file").splitlines()
-        headers += [
-            (n.strip(), v.strip()) for n, colon, v in (line.partition(":") for line in lines) if colon
-        ]
+        headers += [(n.strip(), v.strip()) for n, colon, v in (line.partition(":") for line in lines) if colon]
     for name, value in headers:
         if not name.isascii() or not name.replace("-", "").replace("_", "").isalnum() or "\n" in value:
             raise ConfigError(f"{where}: headers: {clean(name)} is no header")

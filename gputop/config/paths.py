@@ -46,9 +46,7 @@ def paths(env: Mapping[str, str]) -> Paths:
     config = env.get("GPUTOP_CONFIG_DIR")
     runtime = _absolute(env.get("XDG_RUNTIME_DIR"))
     return Paths(
-        config=Path(config)
-        if config
-        else (_absolute(env.get("XDG_CONFIG_HOME")) or home / ".config") / _NAME,
+        config=Path(config) if config else (_absolute(env.get("XDG_CONFIG_HOME")) or home / ".config") / _NAME,
         state=(_absolute(env.get("XDG_STATE_HOME")) or home / ".local" / "state") / _NAME,
         runtime=runtime / _NAME if runtime else Path(tempfile.gettempdir()) / f"{_NAME}-{os.getuid()}",
     )

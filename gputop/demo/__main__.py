@@ -17,9 +17,7 @@ from gputop.demo.world import World
 
 def main(arguments: list[str]) -> int:
     """Serve; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m gputop.demo", description="Serve a simulated GPU cluster."
-    )
+    parser = argparse.ArgumentParser(prog="python -m gputop.demo", description="Serve a simulated GPU cluster.")
     parser.add_argument("--scenario", default=scenarios.DEFAULT, help="built-in name or TOML file")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--nodes", type=int, default=0, help="resize the scenario to so many nodes")

@@ -189,18 +189,14 @@ def pcie_replays(gpu: Gpu, t: float) -> int:
     """Return the PCIe replay counter."""
     base = noise.mix(gpu.seed ^ 0x51) % 3
     minutes = sum(
-        fault.per_min * fault.elapsed_s(t, boot_s(gpu)) / 60.0
-        for fault in gpu.faults
-        if isinstance(fault, PcieReplay)
+        fault.per_min * fault.elapsed_s(t, boot_s(gpu)) / 60.0 for fault in gpu.faults if isinstance(fault, PcieReplay)
     )
     return base + int(minutes)
 
 
 def nvlink_active(gpu: Gpu, link: int, t: float) -> bool:
     """Say whether an NVLink is up."""
-    return not any(
-        isinstance(fault, NvlinkDown) and link in fault.links and fault.active(t) for fault in gpu.faults
-    )
+    return not any(isinstance(fault, NvlinkDown) and link in fault.links and fault.active(t) for fault in gpu.faults)
 
 
 def nvlink_errors(gpu: Gpu, link: int, error: str, t: float) -> int:
@@ -227,9 +223,7 @@ def throttle_ns(gpu: Gpu, t: float) -> ThrottleTimes:
     boot = boot_s(gpu)
     # A training job at the power limit brushes against the cap for a small part of its time.
     power = sum(
-        0.01 * load.active_s(t, boot)
-        for load in gpu.loads
-        if load.profile.power * load.level * load.part > 0.85
+        0.01 * load.active_s(t, boot) for load in gpu.loads if load.profile.power * load.level * load.part > 0.85
     )
     software = hardware = brake = 0.0
     for fault in gpu.faults:
@@ -240,9 +234,7 @@ def throttle_ns(gpu: Gpu, t: float) -> ThrottleTimes:
         elif isinstance(fault, PowerBrake):
             brake += fault.elapsed_s(t, boot)
         elif isinstance(fault, PowerCap):
-            power += sum(
-                _overlap_s(fault, max(load.pod.start_s, boot), load.pod.end_s, t) for load in gpu.loads
-            )
+            power += sum(_overlap_s(fault, max(load.pod.start_s, boot), load.pod.end_s, t) for load in gpu.loads)
     return ThrottleTimes(
         sw_power_cap=int(power * 1e9),
         sw_thermal=int(software * 1e9),

@@ -207,9 +207,7 @@ def _moment(text: str, name: str) -> float:
         try:
             value = dt.datetime.fromisoformat(text).timestamp()
         except ValueError as problem:
-            raise QueryError(
-                f'invalid parameter "{name}": cannot parse {text!r} to a valid timestamp'
-            ) from problem
+            raise QueryError(f'invalid parameter "{name}": cannot parse {text!r} to a valid timestamp') from problem
     if not math.isfinite(value):
         raise QueryError(f'invalid parameter "{name}": cannot parse {text!r} to a valid timestamp')
     return value
@@ -221,9 +219,7 @@ def _step(text: str) -> float:
     except ValueError:
         value = seconds(text)
     if not value > 0 or not math.isfinite(value):
-        raise QueryError(
-            'invalid parameter "step": zero or negative query resolution step widths are not accepted'
-        )
+        raise QueryError('invalid parameter "step": zero or negative query resolution step widths are not accepted')
     return value
 
 

@@ -137,9 +137,7 @@ def render(exposition: Exposition, t: float, stamp_ms: int | None = None) -> str
         kind, words = exposition.describe(name)
         lines += [f"# HELP {name} {words}", f"# TYPE {name} {kind}"]
         lines += [
-            f"{name}{{{labels.text()}}} {number(value)}{tail}"
-            if labels.pairs
-            else f"{name} {number(value)}{tail}"
+            f"{name}{{{labels.text()}}} {number(value)}{tail}" if labels.pairs else f"{name} {number(value)}{tail}"
             for labels, value in rows
         ]
     return "\n".join(lines) + "\n" if lines else ""

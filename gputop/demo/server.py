@@ -69,11 +69,7 @@ class DemoServer(ThreadingHTTPServer):
             target = self._by_node.get(urllib.parse.unquote(parts[1]))
         else:
             target = None
-        return (
-            Answer(404, "text/plain", "404 page not found\n")
-            if target is None
-            else _page(target, t, self.started)
-        )
+        return Answer(404, "text/plain", "404 page not found\n") if target is None else _page(target, t, self.started)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing when a client goes away: the demo shares a terminal with the program that reads it."""
@@ -164,9 +160,7 @@ class Handler(BaseHTTPRequestHandler):
         if path in {"/-/ready", "/-/healthy"}:
             return Answer(200, "text/plain", "Prometheus Server is Ready.\n")
         if path == "/demo/fault":
-            return Answer(
-                200, "application/json", msgspec.json.encode(self.server.switches.listed()).decode()
-            )
+            return Answer(200, "application/json", msgspec.json.encode(self.server.switches.listed()).decode())
         with self.server.lock:
             if path.startswith("/api/v1/"):
                 self.server.store.skew_s = self.server.switches.skew_s()

@@ -79,9 +79,7 @@ def gpu_state(gpu: Gpu, t: float) -> GpuState:
     factor = limits.clock_factor
     # The driver's own limit for a board without a power limit (integrated parts) is what it can draw.
     span = (model.power_limit_w or 60.0) - model.power_idle_w
-    power = (
-        model.power_idle_w * (1 + 0.03 * noise.wave(gpu.seed, 1, t, 11.0)) + span * min(1.0, drive) * factor
-    )
+    power = model.power_idle_w * (1 + 0.03 * noise.wave(gpu.seed, 1, t, 11.0)) + span * min(1.0, drive) * factor
     limit = limits.power_limit_w
     reasons = limits.reasons
     if limit and power > limit * 0.985:
@@ -96,9 +94,7 @@ def gpu_state(gpu: Gpu, t: float) -> GpuState:
     reach = (model.slowdown_c - 22 - hot) / max(1.0, model.power_limit_w or 60.0)
     temperature = min(
         model.shutdown_c - 1.0,
-        max(
-            hot + (power - model.power_idle_w) * reach + 1.2 * noise.wave(gpu.seed, 4, t, 25.0), limits.heat_c
-        ),
+        max(hot + (power - model.power_idle_w) * reach + 1.2 * noise.wave(gpu.seed, 4, t, 25.0), limits.heat_c),
     )
     return GpuState(
         utilization=busy,
@@ -130,9 +126,7 @@ def level_at(gpu: Gpu, load: Load, number: int, t: float) -> float:
     if not wobble:
         return load.level
     seed = gpu.seed
-    swing = 0.7 * noise.wave(seed, 16 + number, t, load.profile.period_s) + 0.3 * noise.wave(
-        seed, 48 + number, t, 3.0
-    )
+    swing = 0.7 * noise.wave(seed, 16 + number, t, load.profile.period_s) + 0.3 * noise.wave(seed, 48 + number, t, 3.0)
     return min(1.0, max(0.0, load.level * (1.0 + wobble * swing)))
 
 

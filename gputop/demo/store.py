@@ -31,9 +31,7 @@ class Target:
     kept as ``exported_…``.
     """
 
-    def __init__(
-        self, exposition: Exposition, labels: Mapping[str, str], node: Node | None, *, honor: bool
-    ) -> None:
+    def __init__(self, exposition: Exposition, labels: Mapping[str, str], node: Node | None, *, honor: bool) -> None:
         self.exposition = exposition
         self.node = node
         self.labels = intern(labels)
@@ -147,9 +145,7 @@ class Store:
                 result += self._current(name, matchers, slot, wanted)
         return result
 
-    def _current(
-        self, name: str, matchers: tuple[Matcher, ...], slot: float, wanted: Wanted | None
-    ) -> list[Sample]:
+    def _current(self, name: str, matchers: tuple[Matcher, ...], slot: float, wanted: Wanted | None) -> list[Sample]:
         key = (name, matchers, slot - self.skew_s)
         found = self._cache.pop(key, None)
         if found is None:
@@ -175,9 +171,7 @@ class Store:
                 for labels, value in target.samples(name, t - late, wanted):
                     yield Sample(name, labels, value, stamp)
 
-    def select_range(
-        self, matchers: tuple[Matcher, ...], start: float, end: float
-    ) -> list[tuple[str, Labels, Points]]:
+    def select_range(self, matchers: tuple[Matcher, ...], start: float, end: float) -> list[tuple[str, Labels, Points]]:
         """Return the samples after ``start`` and up to ``end``, by series."""
         found: dict[tuple[str, Labels], Points] = {}
         slot = (start // self.interval_s + 1) * self.interval_s

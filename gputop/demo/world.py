@@ -264,8 +264,7 @@ def _whole_place(job: JobGroup, node: Node, pod: Pod) -> list[tuple[Gpu, MigInst
     free = [
         gpu
         for gpu in wanted
-        if not gpu.instances(pod.start_s)
-        and sum(_overlaps(load, pod) for load in gpu.loads) < node.group.replicas
+        if not gpu.instances(pod.start_s) and sum(_overlaps(load, pod) for load in gpu.loads) < node.group.replicas
     ]
     # Time-sliced replicas fill the emptiest GPU first; without sharing all free ones are equally empty.
     free.sort(key=lambda gpu: (sum(_overlaps(load, pod) for load in gpu.loads), gpu.index))
@@ -313,9 +312,7 @@ def _scale(gpu: Gpu) -> None:
     """Scale the levels of pods that share a board at one time, so that together they never pass full load."""
     if len(gpu.loads) < 2:
         return
-    totals = [
-        sum(one.level * one.part for one in gpu.loads if _overlaps(one, load.pod)) for load in gpu.loads
-    ]
+    totals = [sum(one.level * one.part for one in gpu.loads if _overlaps(one, load.pod)) for load in gpu.loads]
     gpu.loads = [
         msgspec.structs.replace(load, level=load.level / max(1.0, total))
         for load, total in zip(gpu.loads, totals, strict=True)
@@ -327,9 +324,7 @@ def _layouts(gpu: Gpu) -> tuple[tuple[float, tuple[MigInstance, ...]], ...]:
     layouts: list[tuple[float, tuple[MigInstance, ...]]] = []
     if group.mig and (group.mig_gpus is None or gpu.index in group.mig_gpus):
         layouts.append((-math.inf, _partition(gpu, group.mig, 0)))
-    changes = sorted(
-        (fault for fault in gpu.faults if isinstance(fault, MigLayout)), key=lambda fault: fault.at_s
-    )
+    changes = sorted((fault for fault in gpu.faults if isinstance(fault, MigLayout)), key=lambda fault: fault.at_s)
     for number, change in enumerate(changes, start=1):
         before = layouts[-1][1] if layouts else ()
         layouts.append((change.at_s, _partition(gpu, change.profiles, number)))

@@ -267,9 +267,7 @@ def _xid(store: Store, joiner: Joiner, fact: XidFact, origin: Origin, _: float) 
         xids = (*state.xids, record)[-_XIDS_KEPT:]
     else:
         count = before.count + fact.count if fact.kind is XidKind.EVENT else fact.count
-        record = msgspec.structs.replace(
-            before, last_seen=origin.at, count=count, text=fact.text or before.text
-        )
+        record = msgspec.structs.replace(before, last_seen=origin.at, count=count, text=fact.text or before.text)
         xids = tuple(record if x is before else x for x in state.xids)
     changed = before is None or before.count != record.count
     store.put_gpu(msgspec.structs.replace(state, xids=xids), changed=changed)

@@ -65,9 +65,7 @@ class _Ring:
     def series(self, quantity: int, count: int) -> Series:
         count = min(count, self.slots)
         base = quantity * self.slots
-        values = tuple(
-            self.values[base + (self.head - back) % self.slots] for back in range(count - 1, -1, -1)
-        )
+        values = tuple(self.values[base + (self.head - back) % self.slots] for back in range(count - 1, -1, -1))
         return Series(self.head * self.step_s, self.step_s, values)
 
 

@@ -143,10 +143,7 @@ class Joiner:
         state = self._store.nodes[node]
         covering = {c.origin.source for c in state.coverage if not c.silent and c.boards}
         listing = {
-            s.origin.source
-            for g in state.gpus
-            for s in self._store.gpus[g].sightings
-            if s.listed and not s.silent
+            s.origin.source for g in state.gpus for s in self._store.gpus[g].sightings if s.listed and not s.silent
         }
         return covering | listing
 
@@ -193,9 +190,7 @@ class Joiner:
     def expire(self, before: float) -> None:
         """Drop GPUs not listed since `before`, and nodes that have nothing left."""
         old = [
-            k
-            for k, g in self._store.gpus.items()
-            if g.sightings and g.last_seen < before and g.presence_since < before
+            k for k, g in self._store.gpus.items() if g.sightings and g.last_seen < before and g.presence_since < before
         ]
         for key in old:
             self._store.drop_gpu(key)

@@ -36,9 +36,7 @@ def merge_readings(
     return readings, rivals or NO_RIVALS
 
 
-def _newest_by(
-    items: Iterable[_T], who: Callable[[_T], object], when: Callable[[_T], float]
-) -> tuple[_T, ...]:
+def _newest_by(items: Iterable[_T], who: Callable[[_T], object], when: Callable[[_T], float]) -> tuple[_T, ...]:
     newest: dict[object, _T] = {}
     for item in items:
         before = newest.get(who(item))
@@ -50,9 +48,7 @@ def _newest_by(
 def merge_gpus(key: GpuKey, kept: GpuState, moved: GpuState) -> GpuState:
     """Return one record under `key` with everything that either knows."""
     readings, rivals = merge_readings((kept.readings, kept.rivals), (moved.readings, moved.rivals))
-    sightings = _newest_by(
-        (*moved.sightings, *kept.sightings), lambda s: s.origin.source, lambda s: s.origin.at
-    )
+    sightings = _newest_by((*moved.sightings, *kept.sightings), lambda s: s.origin.source, lambda s: s.origin.at)
     pci = kept.pci or moved.pci
     presence, reason, since = judge_presence(sightings, pci)
     return GpuState(
@@ -66,9 +62,7 @@ def merge_gpus(key: GpuKey, kept: GpuState, moved: GpuState) -> GpuState:
         presence_reason=reason,
         presence_since=since,
         sightings=sightings,
-        processes=_newest_by(
-            (*moved.processes, *kept.processes), lambda p: p.origin.source, lambda p: p.origin.at
-        ),
+        processes=_newest_by((*moved.processes, *kept.processes), lambda p: p.origin.source, lambda p: p.origin.at),
         holders=_newest_by((*moved.holders, *kept.holders), lambda h: h.origin.source, lambda h: h.origin.at),
         xids=tuple(sorted({*moved.xids, *kept.xids}, key=lambda x: x.first_seen)),
         joins=_newest_by((*moved.joins, *kept.joins), lambda j: j.source, lambda _: 0.0),
@@ -86,16 +80,8 @@ def merge_nodes(key: NodeKey, kept: NodeState, moved: NodeState) -> NodeState:
         readings=readings,
         rivals=rivals,
         pci=kept.pci if kept.pci is not None else moved.pci,
-        coverage=_newest_by(
-            (*moved.coverage, *kept.coverage), lambda c: c.origin.source, lambda c: c.origin.at
-        ),
-        troubles=_newest_by(
-            (*moved.troubles, *kept.troubles), lambda t: (t.source, t.fact.code), lambda t: t.since
-        ),
-        devices=_newest_by(
-            (*moved.devices, *kept.devices), lambda d: (d[1].source, d[0].resource), lambda d: d[1].at
-        ),
-        conditions=_newest_by(
-            (*moved.conditions, *kept.conditions), lambda c: c[1].source, lambda c: c[1].at
-        ),
+        coverage=_newest_by((*moved.coverage, *kept.coverage), lambda c: c.origin.source, lambda c: c.origin.at),
+        troubles=_newest_by((*moved.troubles, *kept.troubles), lambda t: (t.source, t.fact.code), lambda t: t.since),
+        devices=_newest_by((*moved.devices, *kept.devices), lambda d: (d[1].source, d[0].resource), lambda d: d[1].at),
+        conditions=_newest_by((*moved.conditions, *kept.conditions), lambda c: c[1].source, lambda c: c[1].at),
     )

@@ -32,9 +32,7 @@ class Store:
     def snapshot(self) -> View:
         """Return the tables as they are now."""
         self._version += 1
-        return View(
-            self._version, dict(self.nodes), dict(self.gpus), dict(self.workloads), dict(self.sources)
-        )
+        return View(self._version, dict(self.nodes), dict(self.gpus), dict(self.workloads), dict(self.sources))
 
     def put_node(self, node: NodeState) -> None:
         """Replace a node's record."""

@@ -19,7 +19,8 @@ def heat_rows(context: PaneContext) -> list[HeatRow]:
     """Return the boards by node."""
     view = context.view
     return [
-        HeatRow(Cell(node.host), tuple(k for k in view.nodes[node].gpus if not k.instance)) for node in sorted(view.nodes)
+        HeatRow(Cell(node.host), tuple(k for k in view.nodes[node].gpus if not k.instance))
+        for node in sorted(view.nodes)
     ]
 
 

@@ -149,10 +149,7 @@ def _error_words(gpu: GpuState) -> str:
 
 def _node_findings(node: NodeState, now: float) -> list[Finding]:
     weights = {"critical": (8.0, "bad"), "warning": (5.0, "warn"), "info": (0.5, "info")}
-    found = [
-        Finding(*weights.get(t.fact.severity, (5.0, "warn")), t.fact.text)
-        for t in node.troubles
-    ]
+    found = [Finding(*weights.get(t.fact.severity, (5.0, "warn")), t.fact.text) for t in node.troubles]
     found += [
         Finding(4.5, "unknown", f"{c.origin.source} silent {age(max(0.0, now - c.since))}: {c.silent}")
         for c in node.coverage

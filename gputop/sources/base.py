@@ -59,9 +59,7 @@ class SourceError(Exception):
         retry_s: When to try again; None for the supervisor's own back-off.
     """
 
-    def __init__(
-        self, reason: str, state: SourceState = SourceState.DOWN, retry_s: float | None = None
-    ) -> None:
+    def __init__(self, reason: str, state: SourceState = SourceState.DOWN, retry_s: float | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.state = state

@@ -76,9 +76,7 @@ class Supervisor:
 
     async def first_round(self, timeout_s: float) -> tuple[str, ...]:
         """Wait until each source has told a whole round or failed; return the names of those that did neither."""
-        waits = {
-            name: asyncio.create_task(driven.first_round.wait()) for name, driven in self._driven.items()
-        }
+        waits = {name: asyncio.create_task(driven.first_round.wait()) for name, driven in self._driven.items()}
         if waits:
             await asyncio.wait(waits.values(), timeout=timeout_s)
         late = tuple(name for name, task in waits.items() if not task.done())

@@ -33,9 +33,7 @@ REPO: Final = Path(__file__).resolve().parents[2]
 SCHEMA: Final = "gputop.nvml-fixture/1"
 _TESTS_S: Final = 150
 _TIMING_S: Final = 60.0
-_UUID: Final = re.compile(
-    r"(?<=-)[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
-)
+_UUID: Final = re.compile(r"(?<=-)[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _SECRETS: Final = frozenset({"nvmlDeviceGetSerial"})
 
 
@@ -216,9 +214,7 @@ def check_nvml(repeat: int) -> tuple[dict[str, Any], list[str]]:
         fixture["gpus"].append(found)
         answered = sum("value" in answer for answer in found["calls"].values())
         told = sum("value" in answer for answer in found["fields"].values())
-        lines.append(
-            f"GPU {index}: {answered} of {len(found['calls'])} calls, {told} of {len(found['fields'])} fields"
-        )
+        lines.append(f"GPU {index}: {answered} of {len(found['calls'])} calls, {told} of {len(found['fields'])} fields")
         if not fixture["timings_us"]:
             took = time_calls(library, device, repeat, until)
             fixture["timings_us"] = {
@@ -253,9 +249,7 @@ def _model_of(fixture: dict[str, Any]) -> str:
 def main() -> int:
     """Run the check and return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--output", type=Path, help="where the fixture goes (tests/fixtures/nvml/MODEL-DRIVER.json)"
-    )
+    parser.add_argument("--output", type=Path, help="where the fixture goes (tests/fixtures/nvml/MODEL-DRIVER.json)")
     parser.add_argument("--skip-tests", action="store_true", help="do not run pytest -m gpu")
     parser.add_argument("--repeat", type=int, default=20, help="how often each call is timed (20)")
     options = parser.parse_args()

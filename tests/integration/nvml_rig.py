@@ -147,9 +147,7 @@ class Recorder:
         """
         end = time.monotonic() + DEADLINE_S
         while not condition():
-            assert time.monotonic() < end, (
-                f"{what}: not within {DEADLINE_S:.0f} s; trouble {self.source.trouble()!r}"
-            )
+            assert time.monotonic() < end, f"{what}: not within {DEADLINE_S:.0f} s; trouble {self.source.trouble()!r}"
             await asyncio.sleep(0.02)
 
     async def until_error(self) -> SourceError:

@@ -22,9 +22,7 @@ from tests.unit.bundle.bundle_files import check_cut
 
 PUBLIC = Path(__file__).parents[2].parent / "shared" / "fixtures" / "public"
 
-pytestmark = pytest.mark.skipif(
-    not PUBLIC.is_dir(), reason="no ../shared/fixtures/public beside this checkout"
-)
+pytestmark = pytest.mark.skipif(not PUBLIC.is_dir(), reason="no ../shared/fixtures/public beside this checkout")
 
 FB_MEMORY = r"FB Memory Usage\n +Total +: (\d+) MiB(?:\n +Reserved +: \d+ MiB)?\n +Used +: (\d+)"
 
@@ -150,9 +148,7 @@ def test_lspci(path: Path) -> None:
     gpus = re.findall(r"^(\S+) (?:3D|VGA).*\[10de:(\w+)\]", path.read_text(), re.MULTILINE)
     (page,) = read(path.read_bytes()).pages
     assert page.pci is not None
-    assert [(gpu.bus_id, gpu.device_id) for gpu in page.pci] == [
-        (normal_bus_id(bus), id_) for bus, id_ in gpus
-    ]
+    assert [(gpu.bus_id, gpu.device_id) for gpu in page.pci] == [(normal_bus_id(bus), id_) for bus, id_ in gpus]
     assert gpus
 
 
@@ -210,10 +206,7 @@ def test_a_tar_archive_tells_the_same_as_its_folder(tmp_path: Path) -> None:
 
 
 SMALL = [
-    p
-    for folder in ("nvidia-smi-xml", "nvidia-smi-q", "lspci")
-    for p in files(folder)
-    if p.stat().st_size < 60_000
+    p for folder in ("nvidia-smi-xml", "nvidia-smi-q", "lspci") for p in files(folder) if p.stat().st_size < 60_000
 ]
 
 

@@ -90,8 +90,7 @@ def test_series_labels_metadata_targets_and_buildinfo(api):
     assert series == [{"__name__": "up", "instance": "10.63.0.10:8080", "job": "kube-state-metrics"}]
     assert {"UUID", "Hostname", "hostname", "__name__"} <= set(api.get("labels").json()["data"])
     assert (
-        api.get("metadata", metric="DCGM_FI_DEV_GPU_TEMP").json()["data"]["DCGM_FI_DEV_GPU_TEMP"][0]["type"]
-        == "gauge"
+        api.get("metadata", metric="DCGM_FI_DEV_GPU_TEMP").json()["data"]["DCGM_FI_DEV_GPU_TEMP"][0]["type"] == "gauge"
     )
     targets = api.get("targets").json()["data"]["activeTargets"]
     assert {one["health"] for one in targets} == {"up"}
@@ -208,14 +207,9 @@ def test_it_ends_when_closed(demo):
 
 def test_it_ends_when_its_parent_dies():
     code = (
-        "from gputop.demo.launcher import start\n"
-        "import os\n"
-        "print(start('healthy-node').pid, flush=True)\n"
-        "os._exit(1)\n"
+        "from gputop.demo.launcher import start\nimport os\nprint(start('healthy-node').pid, flush=True)\nos._exit(1)\n"
     )
-    child = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
-    )
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     pid = int(child.stdout)
     try:
         psutil.Process(pid).wait(timeout=10)

@@ -83,7 +83,5 @@ def test_a_program_without_a_scenario_says_so():
 def test_the_launcher_is_light_to_import():
     heavy = ("pynvml", "http.server", "requests", "textual", "gputop.demo.world", "gputop.demo.scenario")
     code = f"import sys, gputop.demo.launcher; print([name for name in {heavy!r} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

@@ -90,9 +90,7 @@ class Recorded:
         return [
             Sample(name, labels, points[place][1], points[place][0])
             for name, labels, points in self._matching(matchers)
-            for place in [
-                max((i for i, (stamp, _) in enumerate(points) if at - 300 < stamp <= at), default=-1)
-            ]
+            for place in [max((i for i, (stamp, _) in enumerate(points) if at - 300 < stamp <= at), default=-1)]
             if place >= 0
         ]
 
@@ -183,16 +181,12 @@ def told(row):
 
 
 def ours(sample):
-    return tuple(
-        sorted(({"__name__": sample.name} if sample.name else {}).items() | sample.labels.pairs.items())
-    )
+    return tuple(sorted(({"__name__": sample.name} if sample.name else {}).items() | sample.labels.pairs.items()))
 
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_evaluator_answers_as_prometheus_does(server, recorded, query):
-    reply = requests.post(
-        f"{server}/api/v1/query", data={"query": query, "time": ASKED_AT}, timeout=30
-    ).json()
+    reply = requests.post(f"{server}/api/v1/query", data={"query": query, "time": ASKED_AT}, timeout=30).json()
     assert reply["status"] == "success", reply
     mine = instant(parse(query), recorded, ASKED_AT)
     result = reply["data"]["result"]
@@ -211,9 +205,7 @@ def test_range_queries_agree(server, recorded, query):
     data = {"query": query, "start": start, "end": end, "step": step}
     reply = requests.post(f"{server}/api/v1/query_range", data=data, timeout=30).json()
     assert reply["status"] == "success", reply
-    expected = {
-        (told(row), at): float(value) for row in reply["data"]["result"] for at, value in row["values"]
-    }
+    expected = {(told(row), at): float(value) for row in reply["data"]["result"] for at, value in row["values"]}
     mine = {
         (ours(Sample(name, labels, 0.0, 0.0)), at): value
         for name, labels, points in over_range(parse(query), recorded, start, end, step)

@@ -79,18 +79,14 @@ async def test_versions_that_do_not_fit(source: NvmlSource, monkeypatch: pytest.
         assert "535.54.03" in error.reason
 
 
-async def test_a_crash_inside_the_library_is_a_reason(
-    source: NvmlSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_crash_inside_the_library_is_a_reason(source: NvmlSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUTOP_TEST_NVML", "crash")
     async with Recorder(source) as seen:
         error = await seen.until_error()
         assert "SIGABRT" in error.reason
 
 
-async def test_what_the_library_prints_breaks_nothing(
-    source: NvmlSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_the_library_prints_breaks_nothing(source: NvmlSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUTOP_TEST_NVML", "noisy")
     async with Recorder(source) as seen:
         await seen.until(lambda: seen.rounds > 2, "some rounds")

@@ -24,9 +24,7 @@ async def test_eight_gpus_with_everything(tmp_path: Path) -> None:
         await seen.until(lambda: seen.rounds > 2, "some rounds")
         assert seen.roster is not None
         assert [ref.index for ref in seen.roster.gpus] == list(range(8))
-        assert all(
-            ref.uuid.startswith("GPU-") and ref.bus_id and ref.host == "gpu-a" for ref in seen.roster.gpus
-        )
+        assert all(ref.uuid.startswith("GPU-") and ref.bus_id and ref.host == "gpu-a" for ref in seen.roster.gpus)
         for index in ALL:
             for quantity in ("utilization", "memory_used_mib", "power_w", "temperature_c", "ecc_mode"):
                 assert isinstance(seen.value(index, quantity), float), quantity
@@ -246,9 +244,7 @@ async def main():
             print(source._current.process.pid, flush=True)
 asyncio.run(main())
 """
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE
-    )
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stdout=asyncio.subprocess.PIPE)
     assert parent.stdout is not None
     child = int(await parent.stdout.readline())
     assert _runs(child)

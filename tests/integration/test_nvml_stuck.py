@@ -24,9 +24,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "_SLOW_CALL_S", 0.4)
 
 
-def block(
-    seconds: float, *, at: float = 3.0, until: float = 1e9, call: str = "nvmlDeviceGetPowerUsage"
-) -> str:
+def block(seconds: float, *, at: float = 3.0, until: float = 1e9, call: str = "nvmlDeviceGetPowerUsage") -> str:
     return (
         f'[[faults]]\nkind = "call_block"\nnode = "*"\ngpus = [3]\nseconds = {seconds}\n'
         f'at_s = {at}\nuntil_s = {until}\ncalls = ["{call}"]\n'

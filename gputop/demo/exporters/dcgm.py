@@ -49,9 +49,7 @@ GENERATIONS: dict[str, Generation] = {
         blank_sensor=_NOT_SUPPORTED,
         reasons_name="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS",
     ),
-    "dcgm-3.3": Generation(
-        reserved=False, xid_always=True, reasons_name="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"
-    ),
+    "dcgm-3.3": Generation(reserved=False, xid_always=True, reasons_name="DCGM_FI_DEV_CLOCK_THROTTLE_REASONS"),
     "dcgm-4.5": Generation(),
     "dcgm-4.6": Generation(host_label="hostname", recovery=True),
     "dcgm-4.9": Generation(host_label="hostname", blank_sensor=None, renamed=True, recovery=True),
@@ -65,9 +63,7 @@ def exporter(node: Node) -> NodeExporter:
 
 
 def _metrics(node: Node, generation: Generation) -> list[Metric]:
-    found = [
-        _metric(entry, generation) for entry in ENTRIES if node.group.optional_metrics or not entry.optional
-    ]
+    found = [_metric(entry, generation) for entry in ENTRIES if node.group.optional_metrics or not entry.optional]
     found += [_memory_temperature(generation), _xid(generation)]
     if generation.reserved:
         reserved = Entry(
@@ -122,9 +118,7 @@ def _metric(entry: Entry, generation: Generation) -> Metric:
             gauge=lambda subject, state: _scaled(gauge(subject, state), scale),
         )
     if counter is not None:
-        return Metric(
-            entry.new, entry.kind, words, counter=lambda subject, t: _scaled(counter(subject, t), scale)
-        )
+        return Metric(entry.new, entry.kind, words, counter=lambda subject, t: _scaled(counter(subject, t), scale))
     raise ValueError(entry.new)
 
 
@@ -137,9 +131,7 @@ def _memory_temperature(generation: Generation) -> Metric:
     name = DEVICE + ("MEMORY_TEMP_CELSIUS" if generation.renamed else "MEMORY_TEMP")
 
     def read(subject: Subject, state: GpuState) -> float | None:
-        return (
-            round(state.memory_temperature_c) if subject.gpu.model.memory_sensor else generation.blank_sensor
-        )
+        return round(state.memory_temperature_c) if subject.gpu.model.memory_sensor else generation.blank_sensor
 
     return Metric(name, "gauge", "Memory temperature (in C).", gauge=read)
 

@@ -99,11 +99,7 @@ def _remap(member: str) -> Callable[[Subject, float], float | None]:
 
 def _retired(member: str) -> Callable[[Subject, float], float | None]:
     def read(subject: Subject, t: float) -> float | None:
-        return (
-            float(getattr(counters.retired(subject.gpu, t), member))
-            if subject.gpu.model.retires_pages
-            else None
-        )
+        return float(getattr(counters.retired(subject.gpu, t), member)) if subject.gpu.model.retires_pages else None
 
     return read
 

@@ -71,9 +71,7 @@ class NodeExporter:
         if metric is None:
             return []
         seen = self._seen(t)
-        values = [
-            fault for fault in self._values if fault.active(t) and fnmatch.fnmatchcase(name, fault.metric)
-        ]
+        values = [fault for fault in self._values if fault.active(t) and fnmatch.fnmatchcase(name, fault.metric)]
         rows: list[tuple[Labels, float]] = []
         for subject in self.subjects(seen):
             labels = subject.labels

@@ -22,17 +22,13 @@ _GAUGES: tuple[tuple[str, str, Callable[[Subject, GpuState], float | None]], ...
     (
         "memory_free_bytes",
         "memory.free [MiB]",
-        lambda one, state: (
-            (one.gpu.model.memory_mib - one.gpu.model.reserved_mib - int(state.memory_used_mib)) * _MIB
-        ),
+        lambda one, state: (one.gpu.model.memory_mib - one.gpu.model.reserved_mib - int(state.memory_used_mib)) * _MIB,
     ),
     ("temperature_gpu", "temperature.gpu", lambda _one, state: round(state.temperature_c)),
     (
         "temperature_gpu_tlimit",
         "temperature.gpu.tlimit",
-        lambda one, state: (
-            round(one.gpu.model.slowdown_c - state.temperature_c) if one.gpu.model.margin else None
-        ),
+        lambda one, state: round(one.gpu.model.slowdown_c - state.temperature_c) if one.gpu.model.margin else None,
     ),
     (
         "temperature_memory",
@@ -77,9 +73,7 @@ def _ecc(error: str, *, aggregate: bool) -> Callable[[Subject, float], float | N
 
 def _remap(member: str) -> Callable[[Subject, float], float | None]:
     def read(subject: Subject, t: float) -> float | None:
-        return (
-            float(getattr(counters.remap(subject.gpu, t), member)) if subject.gpu.model.remap_banks else None
-        )
+        return float(getattr(counters.remap(subject.gpu, t), member)) if subject.gpu.model.remap_banks else None
 
     return read
 

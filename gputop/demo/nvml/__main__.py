@@ -25,9 +25,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--node", default=given.node, help="node to show (the first)")
     parser.add_argument("--seed", type=int, default=given.seed)
     parser.add_argument("--nodes", type=int, default=given.nodes, help="resize the scenario to so many nodes")
-    parser.add_argument(
-        "--started", type=float, default=given.started, help="unix time of the scenario's start (now)"
-    )
+    parser.add_argument("--started", type=float, default=given.started, help="unix time of the scenario's start (now)")
     options = parser.parse_args(own)
     if not program:
         parser.error("nothing to run: add -- -m MODULE or -- SCRIPT")

@@ -206,9 +206,7 @@ FIELDS: dict[int, Field] = {
     75: Field(_ULONG_LONG, _throttle("sw_thermal")),
     76: Field(_ULONG_LONG, _throttle("")),
     82: Field(_UINT, _memory_temperature, latency_us=_FIRMWARE_US),
-    83: Field(
-        _ULONG_LONG, lambda lib, gpu, _scope: counters.energy_mj(gpu, lib.now()), latency_us=_FIRMWARE_US
-    ),
+    83: Field(_ULONG_LONG, lambda lib, gpu, _scope: counters.energy_mj(gpu, lib.now()), latency_us=_FIRMWARE_US),
     90: Field(_UINT, _common_speed),
     91: Field(_UINT, _link_count),
     92: Field(_UINT, _retired("pending")),
@@ -234,9 +232,7 @@ FIELDS: dict[int, Field] = {
     188: Field(_UINT, _limit("max"), (520, 0)),
     189: Field(_UINT, _limit("max"), (520, 0)),
     190: Field(_UINT, _limit("current"), (520, 0)),
-    191: Field(
-        _ULONG_LONG, lambda lib, gpu, _scope: counters.energy_mj(gpu, lib.now()), (520, 0), _FIRMWARE_US
-    ),
+    191: Field(_ULONG_LONG, lambda lib, gpu, _scope: counters.energy_mj(gpu, lib.now()), (520, 0), _FIRMWARE_US),
     192: Field(_UINT, _limit("current"), (520, 0)),
     193: Field(_INT, _thermal_limit(-5), (525, 0)),
     194: Field(_INT, _thermal_limit(-2), (525, 0)),

@@ -94,9 +94,7 @@ def memory_v2(lib: FakeNvml, device: Device, result: abi.CArgument) -> int:
     struct = abi.versioned(result, abi.struct_version(40, 2))
     total, reserved, used = memory_used_mib(lib, device)
     total_b, reserved_b, used_b = int(total) * MIB, int(reserved) * MIB, int(used * MIB)
-    return abi.fill(
-        struct, total=total_b, reserved=reserved_b, used=used_b, free=total_b - reserved_b - used_b
-    )
+    return abi.fill(struct, total=total_b, reserved=reserved_b, used=used_b, free=total_b - reserved_b - used_b)
 
 
 @entry("nvmlDeviceGetBAR1MemoryInfo", "device")

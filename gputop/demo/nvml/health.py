@@ -61,7 +61,7 @@ def ecc_total(
 
 
 @entry("nvmlDeviceGetMemoryErrorCounter")
-def ecc_by_location(  # noqa: PLR0917  (as many arguments as the C function has)
+def ecc_by_location(
     lib: FakeNvml,
     device: Device,
     error: abi.CArgument,
@@ -123,7 +123,7 @@ def sram_status(lib: FakeNvml, device: Device, status: abi.CArgument) -> int:
 
 
 @entry("nvmlDeviceGetRemappedRows", since=(450, 51))
-def remapped_rows(  # noqa: PLR0917  (as many arguments as the C function has)
+def remapped_rows(
     lib: FakeNvml,
     device: Device,
     correctable: abi.CArgument,
@@ -165,7 +165,7 @@ def retired_of(lib: FakeNvml, gpu: Gpu) -> counters.Retired:
     return counters.retired(gpu, lib.now())
 
 
-def _pages(  # noqa: PLR0917  (as many arguments as the C function has)
+def _pages(
     lib: FakeNvml,
     gpu: Gpu,
     cause: abi.CArgument,
@@ -183,9 +183,7 @@ def _pages(  # noqa: PLR0917  (as many arguments as the C function has)
     if pages is None or room < wanted:
         return abi.INSUFFICIENT_SIZE if wanted else abi.SUCCESS
     for place in range(wanted):
-        pages[place] = (
-            noise.mix(gpu.seed ^ (number << 32) ^ place) % (gpu.model.memory_mib << 20) // 4096 * 4096
-        )
+        pages[place] = noise.mix(gpu.seed ^ (number << 32) ^ place) % (gpu.model.memory_mib << 20) // 4096 * 4096
         if times is not None:
             times[place] = int(lib.started + counters.boot_s(gpu)) * 1_000_000
     return abi.SUCCESS
@@ -200,7 +198,7 @@ def retired_pages(
 
 
 @entry("nvmlDeviceGetRetiredPages_v2")
-def retired_pages_v2(  # noqa: PLR0917  (as many arguments as the C function has)
+def retired_pages_v2(
     lib: FakeNvml,
     device: Device,
     cause: abi.CArgument,

@@ -122,9 +122,7 @@ _INFOROM = {0: "2.1", 1: "7.16", 2: ""}
 
 
 @entry("nvmlDeviceGetInforomVersion")
-def inforom(
-    _lib: FakeNvml, device: Device, kind: abi.CArgument, buffer: abi.CArgument, size: abi.CArgument
-) -> int:
+def inforom(_lib: FakeNvml, device: Device, kind: abi.CArgument, buffer: abi.CArgument, size: abi.CArgument) -> int:
     """Return the version of an InfoROM object (0 OEM, 1 ECC, 2 power); a missing object is NOT_SUPPORTED."""
     version = _INFOROM.get(abi.number(kind))
     if version is None:

@@ -59,16 +59,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """
         parts = [part.partition("=") for part in text.split(";") if part.strip()]
         try:
-            found = msgspec.convert(
-                {key.strip(): value.strip() for key, _, value in parts}, cls, strict=False
-            )
+            found = msgspec.convert({key.strip(): value.strip() for key, _, value in parts}, cls, strict=False)
             unknown = {key.strip() for key, _, _ in parts} - set(cls.__struct_fields__)
         except msgspec.ValidationError as error:
             raise scenarios.ScenarioError(f"{ENVIRONMENT}: {error}") from error
         if unknown or not math.isfinite(found.started):
-            raise scenarios.ScenarioError(
-                f"{ENVIRONMENT}: {', '.join(sorted(unknown)) or 'started'} not understood"
-            )
+            raise scenarios.ScenarioError(f"{ENVIRONMENT}: {', '.join(sorted(unknown)) or 'started'} not understood")
         return found
 
     def world(self) -> World:

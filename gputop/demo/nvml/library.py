@@ -188,9 +188,7 @@ def _code(fault: GpuFault, name: str) -> int:
         return abi.RESET_REQUIRED
     if isinstance(fault, NoPermission):
         return abi.NO_PERMISSION
-    if isinstance(fault, NvmlError | Unsupported) and any(
-        fnmatch.fnmatchcase(name, glob) for glob in fault.calls
-    ):
+    if isinstance(fault, NvmlError | Unsupported) and any(fnmatch.fnmatchcase(name, glob) for glob in fault.calls):
         return fault.code if isinstance(fault, NvmlError) else abi.NOT_SUPPORTED
     return abi.SUCCESS
 

@@ -43,9 +43,7 @@ def version(_lib: FakeNvml, device: Device, link: abi.CArgument, result: abi.CAr
 
 
 @entry("nvmlDeviceGetNvLinkCapability")
-def capability(
-    lib: FakeNvml, device: Device, link: abi.CArgument, which: abi.CArgument, result: abi.CArgument
-) -> int:
+def capability(lib: FakeNvml, device: Device, link: abi.CArgument, which: abi.CArgument, result: abi.CArgument) -> int:
     """Return whether a link has a capability: 0 P2P, 2 P2P atomics, 5 valid."""
     number = link_of(device.gpu, link)
     known = _CAPABILITIES.get(abi.number(which))
@@ -55,9 +53,7 @@ def capability(
 
 
 @entry("nvmlDeviceGetNvLinkErrorCounter")
-def errors(
-    lib: FakeNvml, device: Device, link: abi.CArgument, counter: abi.CArgument, result: abi.CArgument
-) -> int:
+def errors(lib: FakeNvml, device: Device, link: abi.CArgument, counter: abi.CArgument, result: abi.CArgument) -> int:
     """Return an error counter of a link; NVLink 5 counts through field values instead."""
     number = link_of(device.gpu, link)
     which = abi.number(counter)

@@ -37,7 +37,7 @@ def _memory_bytes(lib: FakeNvml, device: Device, process: Process) -> int:
     return int(process.memory_mib * MIB)
 
 
-def _list(  # noqa: PLR0917  (as many arguments as the C function has)
+def _list(
     lib: FakeNvml,
     device: Device,
     kind: str,

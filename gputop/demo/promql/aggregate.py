@@ -58,9 +58,7 @@ _FOLDS: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def fold(
-    operator: str, vector: list[Sample], names: tuple[str, ...], *, without: bool, at: float
-) -> list[Sample]:
+def fold(operator: str, vector: list[Sample], names: tuple[str, ...], *, without: bool, at: float) -> list[Sample]:
     """Reduce each group to one value."""
     reduce = _FOLDS[operator]
     result: list[Sample] = []
@@ -84,9 +82,7 @@ def extremes(
     return result
 
 
-def values(
-    label: str, vector: list[Sample], names: tuple[str, ...], *, without: bool, at: float
-) -> list[Sample]:
+def values(label: str, vector: list[Sample], names: tuple[str, ...], *, without: bool, at: float) -> list[Sample]:
     """Count how often each value occurs in each group, with the value as a label."""
     if not label.isidentifier():
         raise QueryError(f"invalid label name {label!r} for count_values")

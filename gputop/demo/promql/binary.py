@@ -53,9 +53,7 @@ def numbers(node: Binary, left: float, right: float) -> float:
     if node.operator in ARITHMETIC:
         return ARITHMETIC[node.operator](left, right)
     if node.operator not in COMPARE:
-        raise QueryError(
-            f"parse error: set operator {node.operator!r} not allowed in binary scalar expression"
-        )
+        raise QueryError(f"parse error: set operator {node.operator!r} not allowed in binary scalar expression")
     if not node.boolean:
         raise QueryError("parse error: comparisons between scalars must use BOOL modifier")
     return float(COMPARE[node.operator](left, right))
@@ -70,9 +68,7 @@ def mixed(node: Binary, vector: list[Sample], scalar: float, *, swapped: bool) -
             for one in vector
         ]
     if node.operator not in COMPARE:
-        raise QueryError(
-            f"parse error: set operator {node.operator!r} not allowed in binary scalar expression"
-        )
+        raise QueryError(f"parse error: set operator {node.operator!r} not allowed in binary scalar expression")
     holds = COMPARE[node.operator]
     result: list[Sample] = []
     for one in vector:
@@ -134,8 +130,7 @@ def vectors(node: Binary, left: list[Sample], right: list[Sample], at: float) ->
             raise QueryError(
                 "multiple matches for labels: grouping labels must ensure unique matches"
                 if node.many
-                else "multiple matches for labels: many-to-one matching must be explicit "
-                "(group_left/group_right)",
+                else "multiple matches for labels: many-to-one matching must be explicit (group_left/group_right)",
                 "execution",
             )
         seen.add(labels)

@@ -119,8 +119,7 @@ def _binary(node: Binary, storage: Storage, at: float) -> Value:
 def _arity(node: Call, least: int, most: int) -> None:
     if not least <= len(node.arguments) <= most:
         raise QueryError(
-            f"parse error: expected {least} argument(s) in call to {node.function!r}, "
-            f"got {len(node.arguments)}"
+            f"parse error: expected {least} argument(s) in call to {node.function!r}, got {len(node.arguments)}"
         )
 
 
@@ -183,11 +182,7 @@ def _absent(node: Call, storage: Storage, at: float) -> Value:
     argument = node.arguments[0]
     known: dict[str, str] = {}
     if isinstance(argument, Selector):
-        known = {
-            one.label: one.value
-            for one in argument.matchers
-            if one.operator == "=" and one.label != "__name__"
-        }
+        known = {one.label: one.value for one in argument.matchers if one.operator == "=" and one.label != "__name__"}
     return [Sample("", intern(known), 1.0, at)]
 
 
@@ -227,9 +222,7 @@ def over_range(node: Node, storage: Storage, start: float, end: float, step: flo
         at = start + number * step
         value = instant(node, storage, at)
         if isinstance(value, str):
-            raise QueryError(
-                "invalid expression type 'string' for range query, must be Scalar or instant Vector"
-            )
+            raise QueryError("invalid expression type 'string' for range query, must be Scalar or instant Vector")
         if not isinstance(value, list):
             value = [Sample("", intern({}), value, at)]
         for one in value:

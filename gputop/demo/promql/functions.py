@@ -107,9 +107,7 @@ ELEMENTWISE: dict[str, tuple[int, int, Callable[..., float]]] = {
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\w+)|(\$))")
 
 
-def label_replace(
-    vector: list[Sample], target: str, template: str, source: str, pattern: str
-) -> list[Sample]:
+def label_replace(vector: list[Sample], target: str, template: str, source: str, pattern: str) -> list[Sample]:
     """Set a label from a match on another one, where the whole value matches.
 
     Raises:

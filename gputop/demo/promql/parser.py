@@ -14,9 +14,7 @@ from gputop.demo.promql.syntax import (
     Text,
 )
 
-AGGREGATIONS = frozenset(
-    {"sum", "max", "min", "avg", "count", "group", "topk", "bottomk", "count_values", "stddev"}
-)
+AGGREGATIONS = frozenset({"sum", "max", "min", "avg", "count", "group", "topk", "bottomk", "count_values", "stddev"})
 _WITH_PARAMETER = frozenset({"topk", "bottomk", "count_values"})
 
 # Loosest first; ^ binds to the right.
@@ -161,9 +159,7 @@ class _Parser:
 
     def _ranged(self, node: Node) -> Selector:
         if not isinstance(node, Selector) or node.range_s is not None or node.offset_s:
-            raise QueryError(
-                "parse error: ranges only allowed for vector selectors; subqueries are not supported"
-            )
+            raise QueryError("parse error: ranges only allowed for vector selectors; subqueries are not supported")
         length = self._duration()
         # A name may begin with a colon, so the step of a subquery may have been read as one.
         if self.peek().text.startswith(":"):

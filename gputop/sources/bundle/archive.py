@@ -149,9 +149,7 @@ class _Walk:
             yield Entry(inner, b"", mtime, f"larger than {self.limits.file_bytes >> 20} MiB")
             return
         if damage:
-            yield Entry(
-                path, b"", mtime, f"the archive is cut or damaged ({damage}); what came before is read"
-            )
+            yield Entry(path, b"", mtime, f"the archive is cut or damaged ({damage}); what came before is read")
         if data:
             yield from self.content(inner, data, mtime, depth)
 

@@ -74,9 +74,7 @@ def _sign(kind: Kind, pattern: str, least: int = 1) -> _Sign:
     return _Sign(kind, re.compile(pattern, re.MULTILINE), least)
 
 
-_SAMPLE: Final = (
-    r"[ \t]+(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?Inf|NaN)(?:[ \t]+-?\d+)?[ \t]*(?:#[^\n]*)?$"
-)
+_SAMPLE: Final = r"[ \t]+(?:[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?Inf|NaN)(?:[ \t]+-?\d+)?[ \t]*(?:#[^\n]*)?$"
 
 _SIGNS: Final = (
     _sign(Kind.HTML, r"(?i)\A\s*(?:<!doctype html|<html[\s>])"),

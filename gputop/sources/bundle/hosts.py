@@ -131,8 +131,7 @@ def _compare(one: Traces, two: Traces) -> bool | None:
     if one.boards and two.boards:
         shared = one.boards.keys() & two.boards.keys()
         return bool(shared) and all(
-            not one.boards[uuid] or not two.boards[uuid] or one.boards[uuid] == two.boards[uuid]
-            for uuid in shared
+            not one.boards[uuid] or not two.boards[uuid] or one.boards[uuid] == two.boards[uuid] for uuid in shared
         )
     if one.buses and two.buses:
         # Machines of one type have the same bus ids, so names that differ outweigh them.

@@ -159,9 +159,7 @@ def _facts(page: Page, host: str) -> list[Fact]:
     facts.extend(NodeTrouble(node, t.code, t.text, t.severity) for t in page.troubles)
     for unit in page.units:
         ref = _ref(unit, host)
-        facts.append(
-            GpuFact(ref, unit.readings, presence=unit.presence, presence_reason=unit.presence_reason)
-        )
+        facts.append(GpuFact(ref, unit.readings, presence=unit.presence, presence_reason=unit.presence_reason))
         if unit.processes is not None:
             facts.append(ProcessesFact(ref, unit.processes))
     if page.lists_all and page.units:
@@ -254,9 +252,7 @@ def _told(file: _File, where: Place) -> Finding:
     fullest = max(pages, key=lambda page: (len(page.units), page.at or 0.0))
     times = f", the fullest of {len(pages)} outputs" if len(pages) > 1 else ""
     when = f", {_stamp(fullest.at)}" if fullest.at is not None else ""
-    words = (
-        f"{file.path}: {fullest.what}{times}{when}: {_count(fullest)} on {where.host} (host by {where.how})"
-    )
+    words = f"{file.path}: {fullest.what}{times}{when}: {_count(fullest)} on {where.host} (host by {where.how})"
     notes = list(dict.fromkeys(note for page in pages for note in page.notes))
     return Finding("; ".join([words, *notes]), severity="warning" if notes else "ok")
 

@@ -109,7 +109,4 @@ def read_processes(gpu: Section, units: list[Unit], *, cut: bool) -> list[Unit]:
     for instance, process in _listed(section):
         # An instance that is not listed was made or destroyed meanwhile: the board holds it all the same.
         lists[instance if instance in lists else ""].append(process)
-    return [
-        structs.replace(unit, processes=_merged(lists[unit.instance])) if unit in named else unit
-        for unit in units
-    ]
+    return [structs.replace(unit, processes=_merged(lists[unit.instance])) if unit in named else unit for unit in units]

@@ -245,9 +245,7 @@ BOARD_FIELDS: Final = (
     Field("ecc_mode_pending", flag, ("eccmode/pendingecc", "eccmode/pending")),
     Field("ecc_sram_threshold_exceeded", flag, ("eccerrors/aggregate/sramthresholdexceeded",)),
     Field("row_remap_corrected", _COUNT, ("remappedrows/remappedrowcorr", "remappedrows/correctableerror")),
-    Field(
-        "row_remap_uncorrected", _COUNT, ("remappedrows/remappedrowunc", "remappedrows/uncorrectableerror")
-    ),
+    Field("row_remap_uncorrected", _COUNT, ("remappedrows/remappedrowunc", "remappedrows/uncorrectableerror")),
     Field("row_remap_pending", flag, ("remappedrows/remappedrowpending", "remappedrows/pending")),
     Field(
         "row_remap_failed",

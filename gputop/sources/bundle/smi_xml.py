@@ -28,9 +28,7 @@ def _number_or_nothing(match: re.Match[str]) -> str:
     """Keep a numbered character that XML allows; drop one that would stop the parser."""
     digits = match.group(1)
     code = int(digits[1:], 16) if digits[0] == "x" else int(digits)
-    allowed = (
-        code in {9, 10, 13} or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
-    )
+    allowed = code in {9, 10, 13} or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
     return match.group(0) if allowed else ""
 
 

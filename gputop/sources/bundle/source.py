@@ -70,9 +70,7 @@ class BundleSource:
 
     def versions(self) -> tuple[tuple[str, str], ...]:
         """Return the driver versions in the files."""
-        return (
-            tuple(("driver", version) for version in self._loaded.drivers) if self._loaded is not None else ()
-        )
+        return tuple(("driver", version) for version in self._loaded.drivers) if self._loaded is not None else ()
 
     def findings(self) -> tuple[Finding, ...]:
         """Return what each file was read as, and what was left out."""

@@ -33,9 +33,7 @@ def handle_by_index(library: Library, index: int) -> tuple[int, CObject]:
     if function is None:
         return errors.FUNCTION_NOT_FOUND, None
     handle = pynvml.c_nvmlDevice_t()
-    code = library.raw(
-        function, b"nvmlDeviceGetHandleByIndex_v2", index, ctypes.c_uint(index), ctypes.byref(handle)
-    )
+    code = library.raw(function, b"nvmlDeviceGetHandleByIndex_v2", index, ctypes.c_uint(index), ctypes.byref(handle))
     return code, handle
 
 

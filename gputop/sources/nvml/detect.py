@@ -5,9 +5,7 @@ from pathlib import Path
 from gputop.sources.nvml.pci import PciBus
 
 
-def signs(
-    proc_root: Path = Path("/proc"), sys_root: Path = Path("/sys"), dev_root: Path = Path("/dev")
-) -> str:
+def signs(proc_root: Path = Path("/proc"), sys_root: Path = Path("/sys"), dev_root: Path = Path("/dev")) -> str:
     """Return what shows that there are NVIDIA GPUs here, "" when nothing does.
 
     A library alone is no sign: images carry it to machines without a GPU.

@@ -178,9 +178,7 @@ class Device:
             again = self._pass(library, again, group, outcome, now)
         self._derive(outcome.values)
 
-    def _pass(
-        self, library: Library, reads: list[Read], group: int, outcome: Outcome, now: float
-    ) -> list[Read]:
+    def _pass(self, library: Library, reads: list[Read], group: int, outcome: Outcome, now: float) -> list[Read]:
         """Try each reading's current way; return those whose way turned out not to exist."""
         again: list[Read] = []
         fields: list[Read] = []
@@ -212,9 +210,7 @@ class Device:
             again += self._read_fields(library, fields, group, outcome, now)
         return again
 
-    def _read_fields(
-        self, library: Library, reads: list[Read], group: int, outcome: Outcome, now: float
-    ) -> list[Read]:
+    def _read_fields(self, library: Library, reads: list[Read], group: int, outcome: Outcome, now: float) -> list[Read]:
         ways = [read.ways[self._ways.get(read.quantities[0], 0)] for read in reads]
         batch = library.batch(tuple(way for way in ways if isinstance(way, Field)))
         whole = library.read_fields(batch, self.index, self.handle)
@@ -229,9 +225,7 @@ class Device:
                 continue
             name = read.quantities[0]
             self._retries.pop(name, None)
-            outcome.values[name] = (
-                self._rate(read, batch, position) if read.rate else batch.value(position, name)
-            )
+            outcome.values[name] = self._rate(read, batch, position) if read.rate else batch.value(position, name)
         return again
 
     def _failed(self, read: Read, code: int, group: int, outcome: Outcome, now: float) -> bool:

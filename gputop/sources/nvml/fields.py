@@ -240,9 +240,7 @@ def _power_limits() -> Read:
 def _energy() -> Read:
     take = Take("energy_j", scale=_MILLI)
     call = Call("nvmlDeviceGetTotalEnergyConsumption", (take,), _ULL)
-    return Read(
-        (take.quantity,), (Field(pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, 0, _MILLI), call), MEDIUM
-    )
+    return Read((take.quantity,), (Field(pynvml.NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, 0, _MILLI), call), MEDIUM)
 
 
 def _replay() -> Read:

@@ -166,9 +166,7 @@ def find(cgroup: str | None, environment: Mapping[str, str] | None, host: str, w
         if holder:
             return Answer(holder, holder.how)
     if cgroup is None:
-        return Answer(
-            None, f"its cgroup cannot be read: {why_not}" if why_not else "its cgroup cannot be read"
-        )
+        return Answer(None, f"its cgroup cannot be read: {why_not}" if why_not else "its cgroup cannot be read")
     where = clean(paths[0], 120) if paths else "none"
     if environment is None:
         return Answer(None, f"its cgroup ({where}) names no workload, and its environment cannot be read")

@@ -106,8 +106,7 @@ def explain_init_failure(code: int, library: str, kernel: str, pci: tuple[PciGpu
     if code == errors.NO_PERMISSION:
         return NoNvml(
             "no_permission",
-            "this user may not open /dev/nvidiactl: check its mode, the user's groups and the container's "
-            "devices",
+            "this user may not open /dev/nvidiactl: check its mode, the user's groups and the container's devices",
             denied=True,
         )
     if code == errors.GPU_NOT_FOUND:

@@ -166,18 +166,14 @@ class Links:
             active += float(state in _UP)
         return active
 
-    def _count_errors(
-        self, device: Device, known: _Known, quantities: list[str], outcome: Outcome
-    ) -> list[str]:
+    def _count_errors(self, device: Device, known: _Known, quantities: list[str], outcome: Outcome) -> list[str]:
         """Read the counters' current ways in one call; return those whose way turned out not to exist."""
         spans: list[tuple[str, range]] = []
         fields: list[Field] = []
         for quantity in quantities:
             ways = COUNTERS[quantity]
             if known.ways[quantity] >= len(ways):
-                outcome.values[quantity] = Absent(
-                    NA, "not_supported", "this NVLink generation does not count it"
-                )
+                outcome.values[quantity] = Absent(NA, "not_supported", "this NVLink generation does not count it")
                 continue
             own = ways[known.ways[quantity]].fields(known.links)
             spans.append((quantity, range(len(fields), len(fields) + len(own))))

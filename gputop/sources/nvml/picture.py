@@ -84,9 +84,7 @@ class Picture:
 
     def devices(self, message: Devices) -> None:
         """Take in who there is."""
-        self.refs = {
-            device.slot: self._identities.complete(device, self._node.host) for device in message.devices
-        }
+        self.refs = {device.slot: self._identities.complete(device, self._node.host) for device in message.devices}
         for kept in (self._tables, self._states):
             for slot in kept.keys() - self.refs.keys():
                 del kept[slot]

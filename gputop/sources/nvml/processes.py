@@ -118,9 +118,7 @@ class Tables:
         for key in [key for key in self._unlisted if key[0] == slot]:
             del self._unlisted[key]
 
-    def read(
-        self, device: Device, total_mib: Value | None, window_s: float
-    ) -> tuple[GpuProcess, ...] | Absent | None:
+    def read(self, device: Device, total_mib: Value | None, window_s: float) -> tuple[GpuProcess, ...] | Absent | None:
         """Return the processes on a device, why they cannot be told, or None when it does not answer.
 
         Args:
@@ -144,9 +142,7 @@ class Tables:
             return refusal or NOT_SUPPORTED
         samples = self._samples(device, window_s) if entries else {}
         return tuple(
-            found
-            for pid in sorted(entries)
-            if (found := self._process(pid, entries[pid], samples)) is not None
+            found for pid in sorted(entries) if (found := self._process(pid, entries[pid], samples)) is not None
         )
 
     def _list(self, one: _List, device: Device, entries: dict[int, _Entry], total_mib: Value | None) -> int:
@@ -158,9 +154,7 @@ class Tables:
         for _ in range(_TRIES):
             array = self._array(one.layout, self._room)
             count.value = self._room
-            code = self._library.raw(
-                one.symbol, one.name, device.index, device.handle, ctypes.byref(count), array
-            )
+            code = self._library.raw(one.symbol, one.name, device.index, device.handle, ctypes.byref(count), array)
             if code != errors.INSUFFICIENT_SIZE:
                 break
             # It says how many there are now; more may come before the next call.
@@ -200,9 +194,7 @@ class Tables:
             return None
         self._pids.add(pid)
         idle = Sampled(0.0, 0.0, 0.0)
-        sampled = (
-            Sampled(samples, samples, samples) if isinstance(samples, Absent) else samples.get(pid, idle)
-        )
+        sampled = Sampled(samples, samples, samples) if isinstance(samples, Absent) else samples.get(pid, idle)
         return GpuProcess(
             pid=pid,
             kinds="+".join(entry.kinds),

@@ -146,9 +146,7 @@ class NvmlSource:
             "nvml_version": "NVML",
         }
         return tuple(
-            (word, value)
-            for quantity, word in names.items()
-            if isinstance(value := host.readings.get(quantity), str)
+            (word, value) for quantity, word in names.items() if isinstance(value := host.readings.get(quantity), str)
         )
 
     def findings(self) -> tuple[Finding, ...]:
@@ -161,9 +159,7 @@ class NvmlSource:
             if gpu.driver != "nvidia":
                 held[gpu.driver or ""] = held.get(gpu.driver or "", 0) + 1
         others = tuple(
-            Finding(
-                f"{count} of the PCI bus's NVIDIA GPUs: " + (f"held by {driver}" if driver else "no driver")
-            )
+            Finding(f"{count} of the PCI bus's NVIDIA GPUs: " + (f"held by {driver}" if driver else "no driver"))
             for driver, count in sorted(held.items())
         )
         left = len(self._stuck)

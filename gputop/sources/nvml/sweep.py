@@ -197,9 +197,7 @@ class Sweep:
     @property
     def has_unified(self) -> bool:
         """Whether a device uses the system's memory, which then is worth reading more often."""
-        return any(
-            self._inventory.totals.get(device.slot) is unified.UNIFIED for device in self._inventory.all
-        )
+        return any(self._inventory.totals.get(device.slot) is unified.UNIFIED for device in self._inventory.all)
 
     # Rounds.
 

@@ -23,9 +23,7 @@ _SIZES: Final = (
 )
 
 
-def is_unified(
-    capability: tuple[int, int] | None, values: dict[str, Value], system_total_mib: float | None
-) -> bool:
+def is_unified(capability: tuple[int, int] | None, values: dict[str, Value], system_total_mib: float | None) -> bool:
     """Return whether memory readings of a GPU are about the system's memory.
 
     A discrete GPU may by chance have as much memory as its host; its parts then add up.

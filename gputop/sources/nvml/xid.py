@@ -125,9 +125,7 @@ class Xids:
 
     def _register(self, events: CObject) -> int:
         """Register every board that can be; return why none could."""
-        types, register = (
-            symbol(name) for name in ("nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents")
-        )
+        types, register = (symbol(name) for name in ("nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents"))
         if types is None or register is None:
             return errors.FUNCTION_NOT_FOUND
         code = errors.CODE_NOT_SUPPORTED
@@ -143,9 +141,7 @@ class Xids:
             wanted = supported.value & (XID | _NUDGES)
             if own == errors.SUCCESS:
                 own = (
-                    register(board.handle, ctypes.c_ulonglong(wanted), events)
-                    if wanted
-                    else errors.CODE_NOT_SUPPORTED
+                    register(board.handle, ctypes.c_ulonglong(wanted), events) if wanted else errors.CODE_NOT_SUPPORTED
                 )
             if own == errors.SUCCESS:
                 registered = True
@@ -162,8 +158,6 @@ class Xids:
         kind = int(data.eventType)
         if kind & XID and int(data.eventData):
             gpu_instance = int(data.gpuInstanceId)
-            self._on_xid(
-                slot, int(data.eventData), -1 if gpu_instance > 0xFFFF else gpu_instance, time.time()
-            )
+            self._on_xid(slot, int(data.eventData), -1 if gpu_instance > 0xFFFF else gpu_instance, time.time())
         if kind & _NUDGES:
             self._on_nudge(slot)

@@ -24,9 +24,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 class Terminal:
     """A program in a pty, what it wrote, and the screen that this makes."""
 
-    def __init__(
-        self, program: str, *arguments: str, columns: int = 160, lines: int = 40, **environment: str
-    ):
+    def __init__(self, program: str, *arguments: str, columns: int = 160, lines: int = 40, **environment: str):
         self.screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self.screen)
         self.written = 0
@@ -122,9 +120,7 @@ def terminal() -> Iterator[Callable[..., Terminal]]:
     """Start programs of this folder in terminals, which end with the test."""
     started: list[Terminal] = []
 
-    def start(
-        program: str, *arguments: str, columns: int = 160, lines: int = 40, **environment: str
-    ) -> Terminal:
+    def start(program: str, *arguments: str, columns: int = 160, lines: int = 40, **environment: str) -> Terminal:
         started.append(Terminal(program, *arguments, columns=columns, lines=lines, **environment))
         return started[-1]
 

@@ -70,6 +70,4 @@ def test_changes_a_menu_and_another_theme_leave_the_screen_of_a_full_repaint(ter
     before = program.picture()
     assert program.bytes_of("f", "step 8") > 3000
     after = program.picture()
-    assert [line for line in range(1, 36) if before[line] != after[line]] == [], "\n".join(
-        program.screen.display
-    )
+    assert [line for line in range(1, 36) if before[line] != after[line]] == [], "\n".join(program.screen.display)

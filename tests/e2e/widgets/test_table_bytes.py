@@ -73,9 +73,7 @@ def test_a_step_of_the_cursor_writes_two_lines(terminal: Start):
     ],
     ids=["truecolor", "ansi", "256", "16", "no-color", "no-color-light"],
 )
-def test_partial_updates_make_the_screen_of_a_full_repaint(
-    terminal: Start, theme: str, environment: dict[str, str]
-):
+def test_partial_updates_make_the_screen_of_a_full_repaint(terminal: Start, theme: str, environment: dict[str, str]):
     """After random changes of rows, order, cursor and scrolling, every cell is as if drawn anew."""
     program = started(terminal, theme, "7", columns=120, lines=30, **environment)
     step = 0

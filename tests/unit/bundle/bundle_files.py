@@ -41,9 +41,7 @@ def numbers(page: Page) -> dict[tuple[str, str, str, str], object]:
         if isinstance(u.processes, tuple):
             told |= {(*at, f"pid {p.pid}"): True for p in u.processes}
             told |= {
-                (*at, f"memory of {p.pid}"): p.memory_mib
-                for p in u.processes
-                if not isinstance(p.memory_mib, Absent)
+                (*at, f"memory of {p.pid}"): p.memory_mib for p in u.processes if not isinstance(p.memory_mib, Absent)
             }
         if u.uuid:
             told[*at, "uuid"] = u.uuid

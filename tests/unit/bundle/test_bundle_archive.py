@@ -40,9 +40,7 @@ def test_tar_archives_by_content_not_by_name(tmp_path: Path, mode: str) -> None:
     assert {entry.mtime for entry in found.values()} == {1_700_000_000.0}
 
 
-@pytest.mark.parametrize(
-    ("pack", "ending"), [(gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz")]
-)
+@pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz")])
 def test_single_compressed_files(tmp_path: Path, pack: object, ending: str) -> None:
     path = tmp_path / f"gpu-a03.txt.{ending}"
     path.write_bytes(pack(b"hello"))  # type: ignore[operator]

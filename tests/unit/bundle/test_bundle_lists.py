@@ -13,9 +13,7 @@ A100 = "GPU-5a000002-1111-4222-8333-000000000001"
 
 def test_boards_and_mig_devices_are_listed_with_index_and_profile() -> None:
     found = page("list-mig.txt")
-    assert [
-        (u.uuid, u.index, u.mig_uuid, u.mig_index, u.readings.get("mig_profile")) for u in found.units
-    ] == [
+    assert [(u.uuid, u.index, u.mig_uuid, u.mig_index, u.readings.get("mig_profile")) for u in found.units] == [
         (A100, 0, "", -1, None),
         (A100, 0, "MIG-5a0000a0-1111-5222-8333-000000000001", 0, "3g.40gb"),
         (A100, 0, "MIG-5a0000a0-1111-5222-8333-000000000002", 1, "1c.1g.10gb"),
@@ -167,9 +165,7 @@ def test_the_library_version_beside_the_mismatch_is_kept() -> None:
         ("GPU 0000:01:00.0: Not Found", "00000000:01:00.0", -1, Presence.ERROR),
     ],
 )
-def test_the_gpu_that_cannot_be_opened_is_a_row(
-    said: str, bus_id: str, index: int, presence: Presence
-) -> None:
+def test_the_gpu_that_cannot_be_opened_is_a_row(said: str, bus_id: str, index: int, presence: Presence) -> None:
     text = f"Unable to determine the device handle for {said}\nNo devices were found\n"
     found = read(text.encode())
     assert found.kind is Kind.SMI_ERROR

@@ -138,9 +138,7 @@ def test_mig_devices_carry_the_names_of_both_outputs(tmp_path: Path) -> None:
 
 def test_a_list_of_another_layout_of_instances_is_not_joined(tmp_path: Path) -> None:
     lines = (FILES / "list-mig.txt").read_text().splitlines(keepends=True)
-    top = lay_out(
-        tmp_path / "gpu-a03", {"q.xml": "xml-550-mig.xml", "list.txt": "".join([*lines[:2], lines[3]])}
-    )
+    top = lay_out(tmp_path / "gpu-a03", {"q.xml": "xml-550-mig.xml", "list.txt": "".join([*lines[:2], lines[3]])})
     refs = {f.ref for f in facts(load([top])) if isinstance(f, GpuFact) and f.ref.is_instance}
     assert {(r.instance, bool(r.mig_uuid)) for r in refs} == {("2", False), ("9/1", False), ("", True)}
 
@@ -180,9 +178,7 @@ def test_without_any_time_the_change_time_of_the_file_counts_and_is_told(tmp_pat
 
 
 def test_a_list_without_a_time_never_outweighs_a_state_with_one(tmp_path: Path) -> None:
-    listed = "".join(
-        f"GPU {n}: H100 (UUID: GPU-5a000005-1111-4222-8333-00000000000{n + 1})\n" for n in range(5)
-    )
+    listed = "".join(f"GPU {n}: H100 (UUID: GPU-5a000005-1111-4222-8333-00000000000{n + 1})\n" for n in range(5))
     top = lay_out(tmp_path / "gpu-t07", {"q.xml": "xml-570-troubled.xml", "list.txt": listed})
     times = {batch.source: batch.at for batch in load([top]).batches}
     assert times["bundle list.txt"] < times["bundle q.xml"]
@@ -250,9 +246,7 @@ def test_nothing_readable_is_said_not_raised(tmp_path: Path) -> None:
 def test_processes_keep_their_place(tmp_path: Path) -> None:
     top = lay_out(tmp_path / "gpu-a03", {"q.xml": "xml-550-mig.xml"})
     lists = {
-        f.ref.instance: f.processes
-        for f in facts(load([top]))
-        if isinstance(f, ProcessesFact) and f.ref.index == 0
+        f.ref.instance: f.processes for f in facts(load([top])) if isinstance(f, ProcessesFact) and f.ref.index == 0
     }
     assert {instance: len(found) for instance, found in lists.items() if isinstance(found, tuple)} == {
         "": 0,

@@ -198,9 +198,7 @@ def test_processes_stand_on_the_instance_that_runs_them() -> None:
     board, two, nine = page("xml-550-mig.xml").units[:3]
     assert board.processes == ()
     assert isinstance(two.processes, tuple)
-    assert [(p.pid, p.kinds, p.memory_mib, p.command) for p in two.processes] == [
-        (9001, "C", 20098.0, "vllm")
-    ]
+    assert [(p.pid, p.kinds, p.memory_mib, p.command) for p in two.processes] == [(9001, "C", 20098.0, "vllm")]
     assert isinstance(nine.processes, tuple)
     (nameless,) = nine.processes
     assert nameless.kinds == "C+M"
@@ -322,9 +320,7 @@ def test_broken_xml_costs_the_rest_of_one_gpu_and_names_the_line(first: str) -> 
     assert any("line 4" in note for note in found.notes) or "\x00" in first
 
 
-@pytest.mark.parametrize(
-    "byte", [b"\x00", b"\x1b", b"\xff\xfe", b"\x8f", b"&", b"&bogus;", b"&#0;", b"&#x1b;"]
-)
+@pytest.mark.parametrize("byte", [b"\x00", b"\x1b", b"\xff\xfe", b"\x8f", b"&", b"&bogus;", b"&#0;", b"&#x1b;"])
 def test_bad_characters_cost_nothing_else(byte: bytes) -> None:
     first = "<product_name>NVIDIA @ L4</product_name><fan_speed>33 %</fan_speed>"
     data = XML.format(first=first).encode().replace(b"@", byte)
@@ -360,9 +356,7 @@ def test_total_memory_of_0_is_shared_memory_not_an_empty_board() -> None:
 
 
 def test_an_error_amid_xml_is_told() -> None:
-    text = XML.format(
-        first="<error>Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost</error>"
-    )
+    text = XML.format(first="<error>Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost</error>")
     (found,) = read(text.encode()).pages
     assert ("00000000:3b:00.0", Presence.LOST) in [(u.bus_id, u.presence) for u in found.units]
 

@@ -49,9 +49,7 @@ MIB, CELSIUS, WATT, COUNT = number("MiB"), number("°C"), number("W"), number(""
         ),
     ],
 )
-def test_a_value_is_read_in_the_unit_of_its_quantity(
-    read: Read, quantity: str, text: str, value: Value
-) -> None:
+def test_a_value_is_read_in_the_unit_of_its_quantity(read: Read, quantity: str, text: str, value: Value) -> None:
     assert read(quantity, text) == value
 
 
@@ -86,9 +84,7 @@ def test_words_in_place_of_a_value_keep_their_meaning(read: Read, text: str, sta
     assert (value.state, value.code) == (state, code)
 
 
-@pytest.mark.parametrize(
-    "text", ["81559 M", "81559", "12,5 MiB", "eleven MiB", "12 W", "1e5 MiB", "0x10 MiB", "- MiB"]
-)
+@pytest.mark.parametrize("text", ["81559 M", "81559", "12,5 MiB", "eleven MiB", "12 W", "1e5 MiB", "0x10 MiB", "- MiB"])
 def test_half_a_number_or_a_foreign_unit_is_no_number(text: str) -> None:
     value = MIB("memory_used_mib", text)
     assert isinstance(value, Absent)

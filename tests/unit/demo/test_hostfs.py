@@ -60,11 +60,7 @@ def test_processes_end_with_their_pod_and_hide_behind_a_namespace(tmp_path):
 def test_pci_shows_every_board_with_the_driver_that_holds_it(tmp_path):
     build(tmp_path, 0.0)
     devices = tmp_path / "sys" / "bus" / "pci" / "devices"
-    held = {
-        path.name: (path / "driver").resolve().name
-        for path in devices.iterdir()
-        if (path / "driver").exists()
-    }
+    held = {path.name: (path / "driver").resolve().name for path in devices.iterdir() if (path / "driver").exists()}
     assert held == {"0000:1b:00.0": "nvidia", "0000:2c:00.0": "vfio-pci", "0000:3d:00.0": "nvidia"}
     assert (devices / "0000:1b:00.0" / "device").read_text() == "0x2330\n"
 

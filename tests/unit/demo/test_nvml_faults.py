@@ -96,9 +96,7 @@ def test_a_missing_board_is_not_counted_and_indices_close_up(nvml):
 
 
 def test_ecc_grows_in_its_place_and_aggregate_never_falls_below_volatile(nvml, clock):
-    nvml(
-        board('kind = "ecc"\ngpus = [0]\nat_s = 0\ncorrected_per_min = 6\nuncorrected = 2\nlocation = "sram"')
-    )
+    nvml(board('kind = "ecc"\ngpus = [0]\nat_s = 0\ncorrected_per_min = 6\nuncorrected = 2\nlocation = "sram"'))
     handle = nv.nvmlDeviceGetHandleByIndex(0)
     clock.now += 60
     assert nv.nvmlDeviceGetTotalEccErrors(handle, 0, 0) == 6
@@ -121,9 +119,7 @@ def test_remap_pending_and_failed_are_told_apart(nvml):
     )
     assert nv.nvmlDeviceGetRemappedRows(nv.nvmlDeviceGetHandleByIndex(1)) == (0, 1, 1, 0)
     assert nv.nvmlDeviceGetRemappedRows(nv.nvmlDeviceGetHandleByIndex(6)) == (0, 9, 0, 1)
-    failed = nv.nvmlDeviceGetFieldValues(nv.nvmlDeviceGetHandleByIndex(6), [nv.NVML_FI_DEV_REMAPPED_FAILURE])[
-        0
-    ]
+    failed = nv.nvmlDeviceGetFieldValues(nv.nvmlDeviceGetHandleByIndex(6), [nv.NVML_FI_DEV_REMAPPED_FAILURE])[0]
     assert failed.value.uiVal == 1
 
 

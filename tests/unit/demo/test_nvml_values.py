@@ -45,9 +45,7 @@ def test_a_busy_board_reads_as_busy_and_an_idle_one_as_idle(nvml):
     assert nv.nvmlDeviceGetPowerUsage(busy) > 5 * nv.nvmlDeviceGetPowerUsage(idle) > 0
     assert nv.nvmlDeviceGetPowerUsage(busy) <= nv.nvmlDeviceGetEnforcedPowerLimit(busy) == 700_000
     assert nv.nvmlDeviceGetTemperature(busy, 0) > nv.nvmlDeviceGetTemperature(idle, 0) > 20
-    assert nv.nvmlDeviceGetClockInfo(busy, nv.NVML_CLOCK_SM) > nv.nvmlDeviceGetClockInfo(
-        idle, nv.NVML_CLOCK_SM
-    )
+    assert nv.nvmlDeviceGetClockInfo(busy, nv.NVML_CLOCK_SM) > nv.nvmlDeviceGetClockInfo(idle, nv.NVML_CLOCK_SM)
     assert nv.nvmlDeviceGetCurrentClocksEventReasons(idle) == 1
 
 
@@ -178,11 +176,7 @@ def test_process_utilization_has_no_samples_on_an_idle_board(nvml, clock):
 
 
 def test_mig_devices_stand_under_their_board(nvml):
-    nvml(
-        node("h100", 'mig = ["3g.40gb", "1g.10gb"]\nmig_gpus = [1]').replace(
-            "gpus = 1\n", 'mig = "3g.40gb"\n'
-        )
-    )
+    nvml(node("h100", 'mig = ["3g.40gb", "1g.10gb"]\nmig_gpus = [1]').replace("gpus = 1\n", 'mig = "3g.40gb"\n'))
     board = nv.nvmlDeviceGetHandleByIndex(1)
     assert nv.nvmlDeviceGetMigMode(board) == [1, 1]
     assert nv.nvmlDeviceGetMaxMigDeviceCount(board) == 7
@@ -198,9 +192,7 @@ def test_mig_devices_stand_under_their_board(nvml):
     parent = nv.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(big)
     assert nv.nvmlDeviceGetUUID(parent) == nv.nvmlDeviceGetUUID(board)
     fails(nv.NVML_ERROR_NOT_SUPPORTED, nv.nvmlDeviceGetPowerUsage, big)
-    assert nv.nvmlDeviceGetUUID(
-        nv.nvmlDeviceGetHandleByUUID(nv.nvmlDeviceGetUUID(big))
-    ) == nv.nvmlDeviceGetUUID(big)
+    assert nv.nvmlDeviceGetUUID(nv.nvmlDeviceGetHandleByUUID(nv.nvmlDeviceGetUUID(big))) == nv.nvmlDeviceGetUUID(big)
 
 
 def test_gpm_needs_two_samples_apart_and_a_board_that_has_it(nvml, clock):

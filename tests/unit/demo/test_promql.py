@@ -36,9 +36,7 @@ class Samples:
         for name, labels, values in self._matching(matchers):
             stamps = [150.0 - 15 * (len(values) - 1 - place) for place in range(len(values))]
             points = [
-                (at, value)
-                for at, value in zip(stamps, values, strict=True)
-                if start < at <= end and value is not None
+                (at, value) for at, value in zip(stamps, values, strict=True) if start < at <= end and value is not None
             ]
             result.append((name, labels, points))
         return result

@@ -85,8 +85,7 @@ def test_a_rate_over_the_energy_counter_is_the_power():
         for one in ask(store, "rate(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION[5m]) / 1000", 300)
     }
     shown = {
-        one.labels.pairs["UUID"]: one.value
-        for one in ask(store, "avg_over_time(DCGM_FI_DEV_POWER_USAGE[5m])", 300)
+        one.labels.pairs["UUID"]: one.value for one in ask(store, "avg_over_time(DCGM_FI_DEV_POWER_USAGE[5m])", 300)
     }
     assert watts.keys() == shown.keys()
     assert all(watts[uuid] == pytest.approx(shown[uuid], rel=0.05) for uuid in watts)

@@ -67,9 +67,7 @@ def test_identities_are_unique_in_a_fleet():
         assert len(set(pids)) == len(pids)
 
 
-@pytest.mark.parametrize(
-    "fault", ["", 'kind = "power_cap"\nlimit_w = 350', 'kind = "power_brake"', 'kind = "thermal"']
-)
+@pytest.mark.parametrize("fault", ["", 'kind = "power_cap"\nlimit_w = 350', 'kind = "power_brake"', 'kind = "thermal"'])
 def test_energy_is_the_integral_of_power(fault):
     gpu = next(build(more=f'[[faults]]\nnode = "n1"\n{fault}' if fault else "").gpus())
     steps = [t / 2 for t in range(600, 1800)]
@@ -110,9 +108,7 @@ def test_a_pod_starts_and_ends_and_its_gpu_is_free_again():
 
 
 def test_pods_that_share_a_board_never_pass_full_load():
-    world = build(
-        group="replicas = 4\ngpus = 1", more='[[jobs]]\nname = "x"\npods_per_node = 3\nload = "train"'
-    )
+    world = build(group="replicas = 4\ngpus = 1", more='[[jobs]]\nname = "x"\npods_per_node = 3\nload = "train"')
     gpu = next(world.gpus())
     assert sum(load.level for load in gpu.loads if load.pod.running(0)) == pytest.approx(1.0)
     # Four slices on one board: the pod of four GPUs finds one device only, and waits.

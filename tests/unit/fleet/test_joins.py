@@ -80,9 +80,7 @@ def test_a_short_name_that_fits_two_nodes_is_joined_to_neither(fleet: Fleet) -> 
 
 def test_other_host_names_are_joined_by_the_same_uuids(fleet: Fleet) -> None:
     tell(fleet, NVML, 10.0, roster("ip-10-0-0-1", 0, 1), gpu("ip-10-0-0-1", 0, utilization=5.0))
-    tell(
-        fleet, PROMETHEUS, 10.0, gpu("gpu-a03", 0, temperature_c=50.0), gpu("gpu-a03", 1, temperature_c=51.0)
-    )
+    tell(fleet, PROMETHEUS, 10.0, gpu("gpu-a03", 0, temperature_c=50.0), gpu("gpu-a03", 1, temperature_c=51.0))
     (node,) = nodes(fleet)
     assert len(node.gpus) == 2
     assert any("UUID" in n.how for n in node.names if n.name == "gpu-a03")

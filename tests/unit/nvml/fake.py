@@ -212,9 +212,7 @@ def _fields(library: FakeLibrary, _name: str, handle: Any, count: Any, values: A
             continue
         entry.nvmlReturn = SUCCESS
         entry.valueType = gpu.field_type
-        setattr(
-            entry.value, {1: "uiVal", _UNSIGNED_LONG_LONG: "ullVal"}.get(gpu.field_type, "ullVal"), answer
-        )
+        setattr(entry.value, {1: "uiVal", _UNSIGNED_LONG_LONG: "ullVal"}.get(gpu.field_type, "ullVal"), answer)
     return SUCCESS
 
 

@@ -33,9 +33,7 @@ def test_the_fixture_holds_answers_and_errors_by_name(library: MakeLibrary) -> N
     assert second == {"index": 1, "error": "GPU_IS_LOST"}
     assert any("fallen off the bus" in line for line in lines)
     timed = fixture["timings_us"]
-    assert (
-        timed["nvmlDeviceGetUtilizationRates()"]["max"] >= timed["nvmlDeviceGetUtilizationRates()"]["median"]
-    )
+    assert timed["nvmlDeviceGetUtilizationRates()"]["max"] >= timed["nvmlDeviceGetUtilizationRates()"]["median"]
     assert "nvmlDeviceGetFanSpeed()" not in timed
 
 

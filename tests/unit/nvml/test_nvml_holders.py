@@ -54,9 +54,7 @@ def test_lines_of_version_1_are_one_process() -> None:
     assert answer.holder.uid == POD
 
 
-@pytest.mark.parametrize(
-    ("hostname", "name"), [("llama-ft-0", "llama-ft-0"), ("node-a", ""), ("node-a.example", "")]
-)
+@pytest.mark.parametrize(("hostname", "name"), [("llama-ft-0", "llama-ft-0"), ("node-a", ""), ("node-a.example", "")])
 def test_a_pod_is_named_by_its_host_name_unless_that_is_the_node_s(hostname: str, name: str) -> None:
     answer = find(f"0::/kubepods/pod{POD}/{CID}\n", {"HOSTNAME": hostname}, "node-a")
     assert answer.holder is not None
@@ -142,9 +140,7 @@ def test_a_pod_comes_before_what_its_environment_says() -> None:
         ("", {}, "none"),
     ],
 )
-def test_nobody_is_said_with_the_reason(
-    cgroup: str | None, environment: dict[str, str] | None, words: str
-) -> None:
+def test_nobody_is_said_with_the_reason(cgroup: str | None, environment: dict[str, str] | None, words: str) -> None:
     answer = find(cgroup, environment, "node-a", "Permission denied" if cgroup is None else "")
     assert answer.holder is None
     assert words in answer.reason

@@ -53,9 +53,7 @@ def test_names_come_from_the_driver_or_the_database(roots: Roots, tmp_path: Path
     folder.mkdir(parents=True)
     (folder / "information").write_text("Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 42\n")
     database = tmp_path / "pci.ids"
-    database.write_text(
-        "# comment\n\n1002  Other\n\t2684  Wrong\n10de  NVIDIA\n\t2684  AD102 [GeForce RTX 4090]\n"
-    )
+    database.write_text("# comment\n\n1002  Other\n\t2684  Wrong\n10de  NVIDIA\n\t2684  AD102 [GeForce RTX 4090]\n")
     names = [gpu.name for gpu in PciBus(sys, proc, (str(database),)).gpus() or ()]
     assert names == ["NVIDIA H100 80GB HBM3", "AD102 [GeForce RTX 4090]"]
 
@@ -91,8 +89,7 @@ def test_used_system_memory_is_counted_by_what_is_available(tmp_path: Path) -> N
     for free, available in ((103.25, 115.85), (41.52, 115.65)):
         gib = 1024 * 1024
         (tmp_path / "meminfo").write_text(
-            f"MemTotal:       127600748 kB\nMemFree:  {int(free * gib)} kB\n"
-            f"MemAvailable:   {int(available * gib)} kB\n"
+            f"MemTotal:       127600748 kB\nMemFree:  {int(free * gib)} kB\nMemAvailable:   {int(available * gib)} kB\n"
         )
         readings = host.system_memory(tmp_path)
         total, left = readings["system_memory_total_mib"], readings["system_memory_available_mib"]
@@ -118,9 +115,7 @@ def test_memory_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
         (4711, "nvml_error", ("4711",), False),
     ],
 )
-def test_each_failed_init_has_its_own_words(
-    code: int, word: str, says: tuple[str, ...], denied: bool
-) -> None:
+def test_each_failed_init_has_its_own_words(code: int, word: str, says: tuple[str, ...], denied: bool) -> None:
     refusal = host.explain_init_failure(code, "550.1", "535.2", None)
     assert refusal.code == word
     assert refusal.denied is denied

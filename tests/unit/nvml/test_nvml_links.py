@@ -124,9 +124,7 @@ def test_gpm_on_an_old_board_is_not_supported(make_rig: MakeRig) -> None:
         ((1, 1), 9984, None, "1g.10gb"),
     ],
 )
-def test_profiles_have_nvidia_s_names(
-    slices: tuple[int, int], memory: int, board: float | None, name: str
-) -> None:
+def test_profiles_have_nvidia_s_names(slices: tuple[int, int], memory: int, board: float | None, name: str) -> None:
     assert profile_name(*slices, memory, board) == name
 
 

@@ -255,9 +255,7 @@ def test_another_plan_sends_everything_anew(make_rig: MakeRig) -> None:
         (6, 0x1EB8, "instantaneous"),
     ],
 )
-def test_the_power_number_says_what_it_is(
-    make_rig: MakeRig, architecture: int, device_id: int, meaning: str
-) -> None:
+def test_the_power_number_says_what_it_is(make_rig: MakeRig, architecture: int, device_id: int, meaning: str) -> None:
     gpu = plain_gpu()
     gpu.answers["nvmlDeviceGetArchitecture"] = architecture
     gpu.answers["nvmlDeviceGetPciInfo_v3"] = {
@@ -429,9 +427,7 @@ def test_a_gpu_skipped_later_is_left_alone_from_then_on(make_rig: MakeRig) -> No
     gpus = eight()
     rig = make_rig(gpus)
     rig.open()
-    rig.sweep.set_plan(
-        Plan(None, processes=True, profiling=False, interval_s=1.0, skip=(Skip(3, "00000000:1d:00.0"),))
-    )
+    rig.sweep.set_plan(Plan(None, processes=True, profiling=False, interval_s=1.0, skip=(Skip(3, "00000000:1d:00.0"),)))
     assert sorted(rig.read()) == [0, 1, 2, 4, 5, 6, 7]
 
 

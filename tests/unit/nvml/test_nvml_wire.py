@@ -121,17 +121,13 @@ UUID = "GPU-00000000-0000-0000-0000-000000000000"
 
 def picture(identities: Identities | None = None) -> Picture:
     made = Picture("nvml", "node-a", identities or Identities())
-    made.devices(
-        Devices((DeviceInfo(0, 0, UUID, "00000000:1b:00.0"), DeviceInfo(1, 1, "", "00000000:2c:00.0")))
-    )
+    made.devices(Devices((DeviceInfo(0, 0, UUID, "00000000:1b:00.0"), DeviceInfo(1, 1, "", "00000000:2c:00.0"))))
     return made
 
 
 def test_unchanged_readings_are_stamped_anew() -> None:
     known = picture()
-    known.sample(
-        Sample(0, (DeviceSample(0, 10.0, full=True, values={"power_w": 1.0, "utilization": 5.0}),), 1.0)
-    )
+    known.sample(Sample(0, (DeviceSample(0, 10.0, full=True, values={"power_w": 1.0, "utilization": 5.0}),), 1.0))
     batch = known.sample(Sample(0, (DeviceSample(0, 11.0, full=False, values={"utilization": 6.0}),), 1.0))
     assert batch is not None
     (fact,) = batch.facts

@@ -84,9 +84,7 @@ class Dirty:
             if not regions:
                 self.whole += 1
             for region in regions:
-                self.cells |= {
-                    (x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)
-                }
+                self.cells |= {(x, y) for x in range(region.x, region.right) for y in range(region.y, region.bottom)}
             return original(*regions, **options)
 
         monkeypatch.setattr(widget, "refresh", refresh)

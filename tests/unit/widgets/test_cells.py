@@ -85,10 +85,7 @@ def test_runs_keep_their_roles_when_cut():
 def test_any_text_at_any_width_fills_exactly():
     chance = random.Random(5)
     for _ in range(3000):
-        runs = [
-            ("".join(chance.choices(PIECES, k=chance.randrange(6))), "r")
-            for _ in range(chance.randrange(1, 4))
-        ]
+        runs = [("".join(chance.choices(PIECES, k=chance.randrange(6))), "r") for _ in range(chance.randrange(1, 4))]
         width = chance.randrange(1, 14)
         text = text_of(fit(Cell.of(*runs), width, chance.choice(["left", "right"])))
         assert cell_len(text) == width, (runs, width, text)
@@ -134,9 +131,7 @@ def test_wrapping_of_hard_cases(text: str, width: int, lines: list[str]):
 def test_wrapping_keeps_every_character_within_the_width():
     chance = random.Random(11)
     for _ in range(1500):
-        text = "".join(
-            chance.choices(["a", "bb ", " ", "日", "e\u0301", "long-word-here "], k=chance.randrange(12))
-        )
+        text = "".join(chance.choices(["a", "bb ", " ", "日", "e\u0301", "long-word-here "], k=chance.randrange(12)))
         width = chance.randrange(2, 20)
         lines = wrap(Cell(text), width, indent=chance.choice([0, 2]))
         assert all(cell_len(line.plain) <= width for line in lines), (text, width, lines)

@@ -190,9 +190,7 @@ def test_a_chart_of_any_size_fills_it(size: tuple[int, int]):
     width, height = size
     values: list[float | None] = [math.sin(each / 7) * 50 + 50 for each in range(300)]
     for ascii_only in (True, False):
-        lines = plain(
-            chart([Series("a", values), Series("b", [])], PERCENT, width, height, ascii_only=ascii_only)
-        )
+        lines = plain(chart([Series("a", values), Series("b", [])], PERCENT, width, height, ascii_only=ascii_only))
         assert [len(line) for line in lines] == [width] * height
         assert not ascii_only or all(line.isascii() for line in lines)
 

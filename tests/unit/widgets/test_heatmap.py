@@ -22,9 +22,7 @@ class Owner:
 
 
 def rows(**sizes: int) -> list[HeatRow]:
-    return [
-        HeatRow(Cell(name, "dim"), [f"{name}{each}" for each in range(size)]) for name, size in sizes.items()
-    ]
+    return [HeatRow(Cell(name, "dim"), [f"{name}{each}" for each in range(size)]) for name, size in sizes.items()]
 
 
 async def test_rows_go_on_below_and_cells_line_up(stage: Staging):
@@ -46,9 +44,7 @@ async def test_rows_go_on_below_and_cells_line_up(stage: Staging):
         ]
 
 
-async def test_thousands_of_cells_ask_only_for_what_is_seen_and_dirty(
-    stage: Staging, dirty: Callable[..., Dirty]
-):
+async def test_thousands_of_cells_ask_only_for_what_is_seen_and_dirty(stage: Staging, dirty: Callable[..., Dirty]):
     owner = Owner()
     heat = Heatmap(owner.glyph)
     async with stage(heat).run_test(size=(100, 20)) as pilot:

@@ -62,12 +62,8 @@ def test_a_range_is_cut_at_both_ends():
 
 
 def test_only_what_differs_is_named():
-    line = strip(
-        ("a", BOLD_RED), ("b", RED), ("c", BLUE_ON_WHITE), ("d", Style.parse("on white")), ("e", None)
-    )
-    assert rendered(line, (0, 5), system="standard") == (
-        "\x1b[1;1H\x1b[1;31ma\x1b[0;31mb\x1b[34;47mc\x1b[39md\x1b[0me"
-    )
+    line = strip(("a", BOLD_RED), ("b", RED), ("c", BLUE_ON_WHITE), ("d", Style.parse("on white")), ("e", None))
+    assert rendered(line, (0, 5), system="standard") == ("\x1b[1;1H\x1b[1;31ma\x1b[0;31mb\x1b[34;47mc\x1b[39md\x1b[0me")
 
 
 def test_links_are_written_whole():
@@ -140,6 +136,4 @@ def test_a_whole_screen_names_each_colour_once():
     update = _compositor.LayoutUpdate(
         [[strip(("ab", RED)), strip(("cd", RED))], [strip(("ef", RED), ("gh", None))]], Region(0, 3, 4, 2)
     )
-    assert left_crop.render_layout(update, console()) == (
-        "\x1b[4;1H\x1b[38;2;255;0;0mabcd\x1b[5;1Hef\x1b[0mgh"
-    )
+    assert left_crop.render_layout(update, console()) == ("\x1b[4;1H\x1b[38;2;255;0;0mabcd\x1b[5;1Hef\x1b[0mgh")

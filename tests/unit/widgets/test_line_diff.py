@@ -57,9 +57,7 @@ def test_ranges_cover_every_difference_and_cut_no_wide_character():
         lines = [
             Line(
                 fit(
-                    Cell.of(
-                        *(("".join(chance.choices(pieces, k=5)), chance.choice(["x", "y"])) for _ in "123")
-                    ),
+                    Cell.of(*(("".join(chance.choices(pieces, k=5)), chance.choice(["x", "y"])) for _ in "123")),
                     24,
                 )
             )

@@ -101,9 +101,7 @@ async def test_ascii_mode_uses_no_other_character(owner: Owner, stage: Staging):
         assert [line[0] for line in app.lines()[1:4]] == ["*", "#", " "]
 
 
-async def test_only_rows_in_sight_are_asked_and_only_dirty_ones_again(
-    table: LineTable, owner: Owner, stage: Staging
-):
+async def test_only_rows_in_sight_are_asked_and_only_dirty_ones_again(table: LineTable, owner: Owner, stage: Staging):
     async with stage(table).run_test(size=(60, 11)) as pilot:
         order = list(range(10_240))
         table.update(order)

@@ -21,9 +21,7 @@ Staging = Callable[..., Stage]
 # -- text view
 
 
-async def test_text_is_wrapped_scrolled_and_repainted_where_it_changed(
-    stage: Staging, dirty: Callable[..., Dirty]
-):
+async def test_text_is_wrapped_scrolled_and_repainted_where_it_changed(stage: Staging, dirty: Callable[..., Dirty]):
     lines = [Cell.of(("ml/eval-70b", "title"), (" never fits: it asks 8 GPUs", "")), *map(Cell, "abcdefgh")]
     view = TextView(lines)
     app = stage(view)
@@ -181,10 +179,7 @@ async def test_keys_that_are_typed_do_not_act_on_the_app(stage: Staging):
 
 # -- dialogs
 
-ITEMS = [
-    MenuItem(f"key{number}", f"Column {number}", f"note{number}", selected=number == 3)
-    for number in range(30)
-]
+ITEMS = [MenuItem(f"key{number}", f"Column {number}", f"note{number}", selected=number == 3) for number in range(30)]
 
 
 async def test_a_menu_narrows_and_answers(stage: Staging):

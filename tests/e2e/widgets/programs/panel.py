@@ -68,8 +68,7 @@ class PanelApp(App[None]):
 
     def on_mount(self) -> None:
         rows = [
-            HeatRow(Cell(f"rack-{rack:02}", "dim"), range(rack * 64, rack * 64 + 64))
-            for rack in range(CELLS // 64)
+            HeatRow(Cell(f"rack-{rack:02}", "dim"), range(rack * 64, rack * 64 + 64)) for rack in range(CELLS // 64)
         ]
         heat = self.query_one(Heatmap)
         heat.update(rows)
@@ -115,9 +114,7 @@ class PanelApp(App[None]):
         self.draw()
 
     def action_menu(self) -> None:
-        self.push_screen(
-            MenuDialog("Sort by", [MenuItem(f"k{number}", f"column {number}") for number in range(9)])
-        )
+        self.push_screen(MenuDialog("Sort by", [MenuItem(f"k{number}", f"column {number}") for number in range(9)]))
 
     def action_light(self) -> None:
         self.theme = "light"
