@@ -127,7 +127,8 @@ def _collect(paths: Sequence[Path], limits: Limits | None) -> _Collected:
 
 
 def _traces(file: _File) -> Traces:
-    units = [unit for page in file.pages for unit in page.units]
+    # Pages that name their own machine say nothing of the machine of the file.
+    units = [unit for page in file.pages if not page.own_host for unit in page.units]
     on_bus = [gpu.bus_id for page in file.pages for gpu in page.pci or ()]
     told = {host for page in file.pages for host in page.hosts}
     return Traces(
@@ -162,9 +163,18 @@ def _facts(page: Page, host: str) -> list[Fact]:
         facts.append(GpuFact(ref, unit.readings, presence=unit.presence, presence_reason=unit.presence_reason))
         if unit.processes is not None:
             facts.append(ProcessesFact(ref, unit.processes))
+    facts.extend(_placed(fact, page.facts_host, host) for fact in page.facts)
     if page.lists_all and page.units:
         facts.append(Roster(node, tuple(_ref(unit, host) for unit in page.units)))
     return facts
+
+
+def _placed(fact: Fact, named: str, host: str) -> Fact:
+    """Return the fact on the machine that its page is put on, if it is of that machine."""
+    ref = getattr(fact, "ref", None)
+    if ref is None or ref.host != named or not named:
+        return fact
+    return structs.replace(fact, ref=structs.replace(ref, host=host))
 
 
 class _Timed(Struct):
@@ -203,7 +213,9 @@ def _timed(files: Sequence[_File], places: dict[str, Place], at: float) -> list[
     """Put times on all pages of a machine; a page without one never outweighs one that has it."""
     by_host: dict[str, list[tuple[_File, int]]] = {}
     for file in files:
-        by_host.setdefault(places[file.path].host, []).extend((file, n) for n in range(len(file.pages)))
+        for number, page in enumerate(file.pages):
+            host = page.facts_host if page.own_host else places[file.path].host
+            by_host.setdefault(host, []).append((file, number))
     timed: list[_Timed] = []
     for host, found in by_host.items():
         pages = name_instances([file.pages[number] for file, number in found])

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from gputop.model.facts import PciGpu, Presence
+from gputop.model.facts import Fact, PciGpu, Presence
 from gputop.model.process import GpuProcess
 from gputop.model.reading import Absent, Value
 from gputop.sources.bundle.kinds import Kind
@@ -64,6 +64,9 @@ class Page(Struct, frozen=True):
         hosts: Host names that stand in it.
         lists_all: It lists every GPU of its node, so that one it does not list is missing.
         notes: What was dropped or could not be told, one sentence each.
+        facts: Further facts, on holders, Xids and what a scheduler says.
+        facts_host: Host that `facts` name for the machine of the page.
+        own_host: The file tells of several machines, and this page is of the one named `facts_host`.
     """
 
     kind: Kind
@@ -76,3 +79,6 @@ class Page(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     lists_all: bool = False
     notes: tuple[str, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    facts_host: str = ""
+    own_host: bool = False

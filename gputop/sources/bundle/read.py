@@ -8,6 +8,7 @@ from msgspec import Struct
 from gputop.sources.bundle.detect import detect, to_text
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.lspci import read_lspci
+from gputop.sources.bundle.metrics_page import read_exporter, read_prometheus
 from gputop.sources.bundle.page import Page
 from gputop.sources.bundle.smi_decode import decode
 from gputop.sources.bundle.smi_error import read_errors
@@ -50,6 +51,8 @@ _READERS: Final[dict[Kind, Callable[[str], tuple[Page, ...]]]] = {
     Kind.SMI_LIST: lambda text: (read_list(text),),
     Kind.LSPCI: lambda text: (read_lspci(text),),
     Kind.SMI_ERROR: _errors,
+    Kind.EXPORTER: read_exporter,
+    Kind.PROMETHEUS: read_prometheus,
 }
 
 

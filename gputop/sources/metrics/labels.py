@@ -50,9 +50,9 @@ _NODE_TEXT_LABELS: Final = (
 # Pod, namespace, container: the workload's where the scrape kept the exporter's labels apart.
 _EXPORTED: Final = ("exported_pod", "exported_namespace", "exported_container")
 _PLAIN: Final = (
-    ("pod", "namespace", "container"),
-    ("pod_name", "pod_namespace", "container_name"),
-    ("pod_name", "namespace_name", "container_name"),
+    (("pod",), ("namespace",), ("container",)),
+    # dcgm-exporter 1.x, and Google's metrics.
+    (("pod_name",), ("pod_namespace", "namespace_name"), ("container_name",)),
 )
 _EXPORTER_NAME: Final = re.compile(r"(?:^|[-_.])(?:dcgm|nvidia|gpu|amd|nvitop|metrics)[\w.-]*exporter|^exporter-")
 _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0", "localhost.localdomain"})
@@ -122,7 +122,7 @@ def holder_of(labels: Mapping[str, str]) -> Holder | None:
     if pod:
         return Holder("kubernetes", namespace, pod, container, uid, how)
     for names in _PLAIN:
-        pod, namespace, container = (first(labels, (name,)) for name in names)
+        pod, namespace, container = (first(labels, name) for name in names)
         if pod and not is_exporter_name(pod) and not is_exporter_name(container):
             return Holder("kubernetes", namespace, pod, container, uid, how)
     job = first(labels, ("hpc_job", "job_id"))

@@ -24,6 +24,8 @@ _DROPPED_KEPT: Final = 5
 _LABEL: Final = re.compile(r'([A-Za-z_]\w*)="(.*?)"(?=\s*,\s*(?:[A-Za-z_]\w*="|$)|\s*$)', re.DOTALL)
 _LINE: Final = re.compile(r"([A-Za-z_:][\w:]*)\{(.*)\}(.*)", re.DOTALL)
 _UNESCAPED: Final = re.compile(r'\\(?![\\n"])|"')
+# A line of exporter text may begin with a brace too: {"name with.dots",label="value"} 1
+_JSON: Final = re.compile(r'\[|\{\s*(?:\}|"[^"]*"\s*:)')
 _EXEMPLAR: Final = re.compile(r"\s# \{.*$")
 
 
@@ -67,7 +69,7 @@ def refusal(text: str) -> str:
         title = re.search(r"<title>([^<]*)", text[:4096], re.IGNORECASE)
         named = f' titled "{clean(title.group(1).strip(), 60)}"' if title and title.group(1).strip() else ""
         return f"the answer is a web page{named}, not metrics: a login page or a wrong path?"
-    if head.startswith(("{", "[")):
+    if _JSON.match(head):
         return "the answer is JSON, not metrics: is this the address of an API?"
     return ""
 
