@@ -1,6 +1,6 @@
 """The schema gputop.snapshot/1."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct, defstruct
@@ -171,12 +171,15 @@ def _with_quantities(name: str, base: type[Struct], quantities: tuple[str, ...],
     return defstruct(name, fields, frozen=True, kw_only=True)
 
 
+_GPU: Final = _with_quantities("GpuAnswer", _GpuBase, BOARD_QUANTITIES, _GpuTail)
+_NODE: Final = _with_quantities("NodeAnswer", _NodeBase, NODE_QUANTITIES, None)
+# A type checker cannot see fields that are made from a table; at run time they are the schema.
 if TYPE_CHECKING:
-    GpuAnswer = Any
-    NodeAnswer = Any
+    GpuAnswer: TypeAlias = Any
+    NodeAnswer: TypeAlias = Any
 else:
-    GpuAnswer = _with_quantities("GpuAnswer", _GpuBase, BOARD_QUANTITIES, _GpuTail)
-    NodeAnswer = _with_quantities("NodeAnswer", _NodeBase, NODE_QUANTITIES, None)
+    GpuAnswer = _GPU
+    NodeAnswer = _NODE
 
 
 class Snapshot(Struct, frozen=True):
@@ -247,7 +250,7 @@ def _node(view: View, node: NodeState, used: dict[str, float], now: float, *, to
     devices = allocations(node, used, workloads_told=told)
     main = next((d for d in devices if d.resource in _MAIN_RESOURCES), None)
     boards = sum(1 for g in view.on_node(node.key) if not g.key.instance)
-    return NodeAnswer(
+    return _NODE(
         name=node.key.host,
         cluster=node.key.cluster,
         names=list(dict.fromkeys(n.name for n in node.names)),
@@ -266,7 +269,7 @@ def _node(view: View, node: NodeState, used: dict[str, float], now: float, *, to
 
 def _gpu(gpu: GpuState, now: float) -> Any:  # noqa: ANN401 - made from the table of quantities
     seen = gpu.last_seen
-    return GpuAnswer(
+    return _GPU(
         node=gpu.key.host,
         cluster=gpu.key.cluster,
         index=gpu.index if gpu.index >= 0 else None,

@@ -49,7 +49,8 @@ def _row(gpu: Any) -> tuple[str, ...]:  # noqa: ANN401 - its fields are made fro
 
 
 def _holder(holder: HolderAnswer) -> str:
-    return f"{holder.namespace}/{holder.name}".strip("/") or holder.uid
+    name = f"{holder.namespace}/{holder.name}".strip("/")
+    return name or holder.uid
 
 
 def _text(quantity: Quantity, unit: str = "") -> str:
@@ -57,7 +58,7 @@ def _text(quantity: Quantity, unit: str = "") -> str:
     value = quantity.value
     if value is None:
         return "n/a" if quantity.state == "n/a" else "?"
-    text = f"{value:.0f}{unit}" if isinstance(value, float) else value
+    text = f"{value:.0f}{unit}" if isinstance(value, float) else str(value)
     return f"{text} ({quantity.age_s:.0f}s old)" if quantity.state == STALE else text
 
 
