@@ -6,7 +6,6 @@ from typing import Any
 from gputop.fleet import Fleet
 from gputop.fleet.state import GpuState, NodeState, View
 from gputop.model.facts import Batch
-from gputop.model.identity import GpuKey
 from gputop.model.reading import Absent
 from gputop.sources.metrics.decode import Decoder
 from gputop.sources.metrics.sample import Sample
@@ -26,9 +25,7 @@ class Rig:
         """Decode lines of exporter text; `times` are their sample times, in order."""
         samples = read_text(text.strip() + "\n").samples
         if times:
-            samples = tuple(
-                Sample(s.name, s.labels, s.value, t) for s, t in zip(samples, times, strict=True)
-            )
+            samples = tuple(Sample(s.name, s.labels, s.value, t) for s, t in zip(samples, times, strict=True))
         facts = self.decoder.decode(samples, at, complete=complete)
         self.fleet.apply(Batch("prometheus", 2, at, 60.0, tuple(facts)))
 
@@ -48,9 +45,6 @@ class Rig:
 
     def node(self, host: str) -> NodeState:
         return next(n for k, n in self.view.nodes.items() if k.host == host)
-
-    def keys(self) -> list[GpuKey]:
-        return sorted(self.view.gpus)
 
 
 def shown(gpu: GpuState, quantity: str) -> float | str | None:

@@ -21,7 +21,7 @@ def split(name: str) -> tuple[str, str]:
 def test_values_of_one_answer(case: dict[str, Any]) -> None:
     rig = Rig()
     rig.feed(case["text"])
-    told = [k.uuid + (f"/{k.instance}" if k.instance else "") for k in rig.keys()]
+    told = [k.uuid + (f"/{k.instance}" if k.instance else "") for k in rig.view.gpus]
     assert sorted(told) == sorted(case["gpus"])
     for name, values in case.get("shows", {}).items():
         gpu = rig.gpu(*split(name))
@@ -83,9 +83,7 @@ def test_m03_no_xid_series_is_not_a_zero() -> None:
 @pytest.mark.parametrize(("old", "new"), [(13, 79), (79, 45)])
 def test_m04_a_new_xid_is_a_new_series(old: int, new: int) -> None:
     rig = Rig()
-    both = "\n".join(
-        f'DCGM_FI_DEV_XID_ERRORS{{gpu="1",UUID="GPU-c1",err_code="{x}"}} {x}' for x in (old, new)
-    )
+    both = "\n".join(f'DCGM_FI_DEV_XID_ERRORS{{gpu="1",UUID="GPU-c1",err_code="{x}"}} {x}' for x in (old, new))
     for step in range(3):
         rig.feed(both, T + 15 * step, times=(T - 120, T + 15 * step))
     gpu = rig.gpu("GPU-c1")
@@ -113,10 +111,12 @@ OWN = 'pod="dcgm-exporter-x7k2p",namespace="gpu-operator",container="nvidia-dcgm
 
 def test_m12_whose_pod_it_is() -> None:
     rig = Rig()
+    exported = 'exported_pod="rl-7",exported_namespace="lab",exported_container="main"'
+    plain = 'pod="rl-9",namespace="lab",container="main",cluster="two"'
     rig.feed(f"""
-DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-a0",Hostname="n1",{OWN},exported_pod="rl-7",exported_namespace="lab",exported_container="main"}} 64
+DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-a0",Hostname="n1",{OWN},{exported}}} 64
 DCGM_FI_DEV_GPU_UTIL{{gpu="1",UUID="GPU-a1",Hostname="n1",{OWN}}} 0
-DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-c0",Hostname="n2",pod="rl-9",namespace="lab",container="main",cluster="two"}} 70
+DCGM_FI_DEV_GPU_UTIL{{gpu="0",UUID="GPU-c0",Hostname="n2",{plain}}} 70
 """)
     assert holders(rig.gpu("GPU-a0")) == ["lab/rl-7"]
     assert holders(rig.gpu("GPU-a1")) == []
@@ -178,11 +178,12 @@ def test_m20_nvlink_bandwidth_is_a_level() -> None:
 
 def test_m24_finished_pods_do_not_hold_what_they_asked_for() -> None:
     rig = Rig()
+    asks = 'container="c",resource="nvidia_com_gpu",unit="integer"'
     text = """
-kube_pod_container_resource_requests{namespace="ml",pod="eval-1",uid="u1",container="c",node="tern-02",resource="nvidia_com_gpu",unit="integer"} 8
+kube_pod_container_resource_requests{namespace="ml",pod="eval-1",uid="u1",node="tern-02",ASKS} 8
 kube_pod_status_phase{namespace="ml",pod="eval-1",uid="u1",phase="Succeeded"} 1
 kube_pod_status_phase{namespace="ml",pod="eval-1",uid="u1",phase="Running"} 0
-kube_pod_container_resource_requests{namespace="ml",pod="eval-2",uid="u2",container="c",node="",resource="nvidia_com_gpu",unit="integer"} 8
+kube_pod_container_resource_requests{namespace="ml",pod="eval-2",uid="u2",node="",ASKS} 8
 kube_pod_status_phase{namespace="ml",pod="eval-2",uid="u2",phase="Pending"} 1
 kube_pod_owner{namespace="ml",pod="eval-2",uid="u2",owner_kind="Job",owner_name="eval"} 1
 kube_node_status_capacity{node="tern-02",resource="nvidia_com_gpu",unit="integer"} 8
@@ -193,7 +194,7 @@ kube_node_status_condition{node="tern-02",condition="Ready",status="true"} 1
 kube_node_status_condition{node="tern-02",condition="Ready",status="unknown"} 0
 kube_node_spec_taint{node="tern-02",key="nvidia.com/gpu",value="present",effect="NoSchedule"} 1
 kube_node_status_capacity{node="cpu-01",resource="cpu",unit="core"} 64
-"""
+""".replace("ASKS", asks)
     rig.feed(text, T)
     # A second replica of kube-state-metrics doubles every row.
     rig.feed(text.replace("} ", ',instance="two"} ') + text, T + 15)
@@ -219,9 +220,7 @@ kube_node_status_capacity{node="cpu-01",resource="cpu",unit="core"} 64
     ids=["A", "B"],
 )
 @pytest.mark.parametrize("seen_before", [True, False])
-def test_m26_an_exporter_without_data_makes_its_gpus_unknown(
-    up: int, code: str, words: str, seen_before: bool
-) -> None:
+def test_m26_an_exporter_without_data_makes_its_gpus_unknown(up: int, code: str, words: str, seen_before: bool) -> None:
     rig = Rig(default_host="")
     labels = 'instance="10.4.2.30:9400",job="dcgm-exporter"'
     if seen_before:

@@ -86,7 +86,7 @@ class ExporterClient:
         self._endpoint = endpoint
         self._host = urlsplit(url).netloc
         self._tokens = Tokens(endpoint)
-        self._thread: threading.Thread | None = None
+        self._is_busy = False
         self._session = _Session()
         if endpoint.insecure:
             self._session.own_verify = False
@@ -107,7 +107,7 @@ class ExporterClient:
         Raises:
             SourceError: There is no page; the words say why. Or what `use` raises.
         """
-        if self._thread is not None and self._thread.is_alive():
+        if self._is_busy:
             raise SourceError(f"{self._host}: the last request still hangs")
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[T] = loop.create_future()
@@ -121,12 +121,14 @@ class ExporterClient:
                 result = use(self._get())
             except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
                 failure = error
+                self._is_busy = False
                 settle(lambda: answer.set_exception(failure))
             else:
+                self._is_busy = False
                 settle(lambda: answer.set_result(result))
 
-        self._thread = threading.Thread(target=work, name=f"exporter {self._host}", daemon=True)
-        self._thread.start()
+        self._is_busy = True
+        threading.Thread(target=work, name=f"exporter {self._host}", daemon=True).start()
         limit_s = _CONNECT_S + self._endpoint.timeout_s + _GRACE_S
         try:
             async with asyncio.timeout(limit_s):

@@ -26,7 +26,8 @@ _LINE: Final = re.compile(r"([A-Za-z_:][\w:]*)\{(.*)\}(.*)", re.DOTALL)
 _UNESCAPED: Final = re.compile(r'\\(?![\\n"])|"')
 # A line of exporter text may begin with a brace too: {"name with.dots",label="value"} 1
 _JSON: Final = re.compile(r'\[|\{\s*(?:\}|"[^"]*"\s*:)')
-_EXEMPLAR: Final = re.compile(r"\s# \{.*$")
+# An exemplar stands after the number, outside of quotes; the parser would take its number for a time.
+_EXEMPLAR: Final = re.compile(r'((?:[^"]|"(?:[^"\\]|\\.)*")*?)[ \t]# \{.*')
 
 
 class Text(Struct, frozen=True):
@@ -86,6 +87,8 @@ def read_text(text: str) -> Text:
     # A number cut off at its end is another number: 9731 read as 97.
     whole = lines[:-1] if is_cut else lines
     wanted = [clean(s, 1 << 20) for line in whole if (s := line.strip()) and not s.startswith("#")]
+    if is_open:
+        wanted = [_EXEMPLAR.sub(r"\1", line) if " # {" in line else line for line in wanted]
     samples, bad = _parse(wanted, 1000.0 if is_open else 1.0)
     if not samples and (bad or is_cut):
         first = clean((bad or lines)[0].strip(), 80)
@@ -107,7 +110,7 @@ def _parse(lines: list[str], per_second: float) -> tuple[list[Sample], list[str]
     samples: list[Sample] = []
     bad: list[str] = []
     for line in lines:
-        for attempt in (line, _EXEMPLAR.sub("", line), _escaped(line)):
+        for attempt in (line, _escaped(line)):
             try:
                 samples += _samples(attempt, per_second)
             except (ValueError, IndexError):
