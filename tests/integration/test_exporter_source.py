@@ -13,7 +13,7 @@ from gputop.fleet import Fleet
 from gputop.fleet.state import View
 from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
-from gputop.model.facts import Presence
+from gputop.model.facts import NodeTrouble, Presence
 from gputop.model.secret import Secret
 from gputop.model.status import SourceState
 from gputop.sources.base import DemandBoard, SourceError
@@ -40,10 +40,9 @@ class Reader:
         try:
             async for batch in rounds:
                 self.fleet.apply(batch)
-                if batch.round_done and self.source.cost().last_s is not None and batch.facts:
-                    # A round of a failure ends with it, one of a success would wait for the next.
-                    if "exporter_silent" in repr(batch.facts):
-                        continue
+                failed = any(isinstance(f, NodeTrouble) and f.code == "exporter_silent" and f.text for f in batch.facts)
+                # What a failure says comes before it; of a success the next round would have to be waited for.
+                if batch.round_done and batch.facts and not failed:
                     break
         finally:
             await rounds.aclose()
