@@ -1,0 +1,125 @@
+"""Where settings come from, which wins, what is refused, and that secrets stay hidden."""
+
+from pathlib import Path
+
+import pytest
+
+from gputop.config.config import Config, ConfigError, load
+from gputop.config.paths import paths
+from gputop.config.settings import SETTINGS
+
+TOKEN = "abc-very-secret"
+
+
+def _load(tmp_path: Path, text: str = "", flags: dict | None = None, env: dict | None = None) -> Config:
+    file = tmp_path / "config.toml"
+    file.write_text(text, encoding="utf-8")
+    return load(flags or {}, env or {}, file)
+
+
+def test_flag_beats_variable_beats_file_beats_default(tmp_path: Path) -> None:
+    text = "interval = 5\n"
+    assert _load(tmp_path).interval == 1.0
+    assert _load(tmp_path, text).interval == 5.0
+    assert _load(tmp_path, text, env={"GPUTOP_INTERVAL": "3"}).interval == 3.0
+    both = _load(tmp_path, text, {"interval": 2.0}, {"GPUTOP_INTERVAL": "3"})
+    assert (both.interval, both.origin("interval")) == (2.0, "--interval")
+
+
+def test_every_setting_has_a_value_and_words(tmp_path: Path) -> None:
+    config = _load(tmp_path)
+    for setting in SETTINGS:
+        assert getattr(config, setting.name) == setting.default
+        assert setting.words.endswith(".")
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf"), 0.01])
+def test_an_interval_that_would_spin_or_never_come_is_refused(tmp_path: Path, value: float) -> None:
+    with pytest.raises(ConfigError, match="--interval"):
+        _load(tmp_path, flags={"interval": value})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("intervall = 2", "did you mean interval"),
+        ("interval = 'fast'", "must be a number"),
+        ("nvml = 1", "must be a switch"),
+        ("demo = 'x'", "no such setting"),
+        ("= 3", "config.toml"),
+        ("[[prometheus]]\nurl = 'ftp://x'", "http"),
+        ("[[prometheus]]\nname = 'x'", "url"),
+        ("[[prometheus]]\nurl = 'http://x'\nselektor = 'a'", "did you mean selector"),
+        ("prometheus = 3", "must be a table"),
+        ("[[prometheus]]\nurl = 'http://x'\ntimeout_s = 0", "timeout_s"),
+    ],
+)
+def test_a_mistake_in_the_file_names_file_key_and_reason(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text)
+    assert words in str(caught.value)
+    assert "config.toml" in str(caught.value)
+
+
+def test_a_file_that_was_named_must_be_there(tmp_path: Path) -> None:
+    assert load({}, {}, tmp_path / "none.toml").interval == 1.0
+    with pytest.raises(ConfigError, match="no such file"):
+        load({}, {}, tmp_path / "none.toml", required=True)
+
+
+def test_an_endpoint_of_the_file_has_its_secrets_from_files_and_variables(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text(TOKEN + "\n", encoding="utf-8")
+    config = _load(
+        tmp_path,
+        f"""
+        [[prometheus]]
+        url = "https://mimir.example/prometheus/"
+        username = "ann"
+        password_file = "{tmp_path}/password"
+        token_env = "MY_TOKEN"
+        tenant = "team-a|team-b"
+        headers = {{ X-Extra = "{TOKEN}" }}
+        """,
+        env={"MY_TOKEN": TOKEN},
+    )
+    (endpoint,) = config.prometheus
+    assert endpoint.url == "https://mimir.example/prometheus"
+    assert endpoint.password.reveal() == TOKEN
+    assert endpoint.token.reveal() == TOKEN
+    assert TOKEN not in repr(endpoint)
+    assert TOKEN not in str(config.items())
+
+
+def test_credentials_in_an_address_are_taken_out_and_refused_on_a_command_line(tmp_path: Path) -> None:
+    url = f"https://ann:{TOKEN}@prom.example"
+    (endpoint,) = _load(tmp_path, env={"GPUTOP_PROMETHEUS_URL": url}).prometheus
+    assert (endpoint.url, endpoint.username) == ("https://prom.example", "ann")
+    assert endpoint.password.reveal() == TOKEN
+    with pytest.raises(ConfigError, match="command line") as caught:
+        _load(tmp_path, flags={"prometheus_urls": (url,)})
+    assert TOKEN not in str(caught.value)
+
+
+def test_what_is_named_for_this_run_replaces_the_files_endpoints(tmp_path: Path) -> None:
+    text = '[[prometheus]]\nurl = "http://from-file"\n'
+    assert [e.url for e in _load(tmp_path, text).prometheus] == ["http://from-file"]
+    config = _load(tmp_path, text, {"prometheus_urls": ("http://a", "http://b")})
+    assert [e.url for e in config.prometheus] == ["http://a", "http://b"]
+
+
+def test_variables_complete_a_prometheus_that_was_named(tmp_path: Path) -> None:
+    env = {"GPUTOP_PROMETHEUS_TOKEN": TOKEN, "GPUTOP_PROMETHEUS_TENANT": "t", "GPUTOP_PROMETHEUS_INSECURE": "yes"}
+    (endpoint,) = _load(tmp_path, flags={"prometheus_urls": ("http://a",)}, env=env).prometheus
+    assert (endpoint.token.reveal(), endpoint.tenant, endpoint.insecure) == (TOKEN, "t", True)
+
+
+def test_a_header_cannot_carry_another(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="header"):
+        _load(tmp_path, '[[prometheus]]\nurl = "http://x"\nheaders = { X = "a\\nY: b" }\n')
+
+
+def test_folders_follow_xdg_and_its_rule_on_relative_paths() -> None:
+    found = paths({"HOME": "/home/ann", "XDG_CONFIG_HOME": "relative", "XDG_RUNTIME_DIR": "/run/user/7"})
+    assert found.config_file == Path("/home/ann/.config/gputop/config.toml")
+    assert found.runtime == Path("/run/user/7/gputop")
+    assert paths({"GPUTOP_CONFIG_DIR": "/etc/g"}).themes == Path("/etc/g/themes")
