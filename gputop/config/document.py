@@ -1,0 +1,83 @@
+"""docs/configuration.md and docs/keys.md, made from the tables that the program itself reads.
+
+python -m gputop.config.document docs
+"""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from gputop.config.settings import ENDPOINT_ENV, SETTINGS, Type
+from gputop.keymap import ACTIONS
+
+_HEAD: Final = """# Configuration
+
+Made from `gputop/config/settings.py` by `python -m gputop.config.document docs`.
+
+A value comes from the command line, else the environment, else `config.toml` in `$GPUTOP_CONFIG_DIR` or
+`$XDG_CONFIG_HOME/gputop`, else what is detected, else the default. `gputop doctor` says where each came from.
+Options stand before or after the command. A secret has no option: a command line is seen by every user of the
+machine.
+
+| setting | option | variable | default | what it does |
+|---|---|---|---|---|
+"""
+
+_ENDPOINTS: Final = """
+## Servers with credentials
+
+`[[prometheus]]` and `[[exporter]]` tables in config.toml, one for each server; they are read when none is named by
+option or variable.
+
+```toml
+[[prometheus]]
+url = "https://mimir.example/prometheus"   # with the path prefix of the API
+name = "prod"
+username = "ann"
+password_file = "~/.secrets/mimir"         # or password_env
+# token_file, token_env, or token_command = ["print-token", "--audience", "prom"]
+# client_cert, client_key, ca_file, insecure = true
+tenant = "team-a"                          # X-Scope-OrgID
+headers = { X-Extra = "value" }            # or headers_file with "Name: value" lines
+selector = 'cluster="prod-eu"'             # added to every query
+cluster = "prod-eu"                        # where no label tells it
+timeout_s = 10
+```
+
+These variables complete a server given by option or variable:
+
+"""
+
+
+def configuration() -> str:
+    """Return the text of docs/configuration.md."""
+    rows = []
+    for s in SETTINGS:
+        option = f"`{s.flag}`" if s.flag else ""
+        if s.type is Type.SWITCH:
+            option += " / `--allow-actions`" if s.name == "read_only" else f" / `--no-{s.flag.removeprefix('--')}`"
+        elif s.metavar:
+            option = f"`{s.flag} {s.metavar}`"
+        name = f"`{s.name}`" if s.in_file else f"`{s.name}` (not in the file)"
+        default = "" if s.default in (None, "", ()) else f"`{s.default}`"
+        words = s.words.replace("|", "\\|")
+        rows.append(f"| {name} | {option} | {f'`{s.env}`' if s.env else ''} | {default} | {words} |")
+    variables = "\n".join(f"* `{name}`: {key}" for key, name in ENDPOINT_ENV.items())
+    return _HEAD + "\n".join(rows) + "\n" + _ENDPOINTS + variables + "\n"
+
+
+def keys() -> str:
+    """Return the text of docs/keys.md."""
+    rows = [f"| {a.group} | `{a.shown}` | {a.words.replace('|', chr(92) + '|')} |" for a in ACTIONS]
+    head = "# Keys\n\nMade from `gputop/keymap.py` by `python -m gputop.config.document docs`; `?` shows the same.\n\n"
+    return head + "| | key | what it does |\n|---|---|---|\n" + "\n".join(rows) + "\n| | `1` to `5` | the panes |\n"
+
+
+def main(folder: Path) -> None:
+    """Write both files into a folder."""
+    (folder / "configuration.md").write_text(configuration(), encoding="utf-8")
+    (folder / "keys.md").write_text(keys(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
