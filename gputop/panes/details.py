@@ -50,7 +50,7 @@ def _line(label: str, *runs: tuple[str, str]) -> Cell:
 
 def _gpu_lines(context: PaneContext, gpu: GpuState) -> list[Cell]:
     now = context.now
-    since = f" since {clock(gpu.presence_since)}" if gpu.presence_since else ""
+    since = f" since {clock(gpu.presence_since, now)}" if gpu.presence_since else ""
     lines = [
         Cell("Identity", "title"),
         _line("state", (PRESENCE_WORDS[gpu.presence] + since, PRESENCE_ROLES[gpu.presence])),

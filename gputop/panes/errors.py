@@ -46,9 +46,11 @@ _NEEDS_A_LOOK: Final = (
 def severity(gpu: GpuState) -> float:
     """Return how much a GPU needs a look, 0 for not at all."""
     worst = 0.0 if gpu.presence is Presence.PRESENT else 6.0
+    readings = gpu.readings
     for quantity, weight in _NEEDS_A_LOOK:
-        if (last(gpu.readings.get(quantity)) or 0.0) > 0:
-            worst = max(worst, weight)
+        reading = readings.get(quantity)
+        if weight > worst and reading is not None and reading.number:
+            worst = weight
     return worst
 
 

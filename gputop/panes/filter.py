@@ -3,7 +3,8 @@
 * `text` — somewhere in the row, whatever the case;
 * `!text` — nowhere in it;
 * `key:text` — in one column (`node:a0`, `state:lost`, `holder:ml/`);
-* `key>80`, `>=`, `<`, `<=`, `=` — a number of the row; a row that has no number fails.
+* `key>80`, `>=`, `<`, `<=`, `=` — a number of the row, by its short name (`util`, `temp`, `vram`) or the id of
+  any quantity, in the quantity's unit; a row that has no number fails. A node has that of its highest GPU.
 
 A term with blanks stands in double quotes.
 """
@@ -13,9 +14,13 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
+
+from gputop.model.quantity import QUANTITIES, Kind
+
+Row = TypeVar("Row")
 
 _COMPARISON: Final = re.compile(r"([a-z_0-9]+)(>=|<=|>|<|=)(-?\d+(?:\.\d+)?)", re.IGNORECASE)
 _OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
@@ -33,9 +38,12 @@ _SHORT: Final = {
     "mem": "memory_used_mib",
     "clk": "sm_clock_mhz",
     "xid": "last_xid",
-    "host": "node",
-    "pod": "holder",
 }
+_SHORT_TEXTS: Final = {"host": "node", "pod": "holder", "reason": "why"}
+_TEXT_KEYS: Final = frozenset(
+    {"node", "cluster", "uuid", "model", "holder", "state", "driver", "health", "bus", "name", "why"}
+)
+"""Columns of text that some pane offers."""
 
 
 class Term(Struct, frozen=True):
@@ -56,16 +64,16 @@ class Term(Struct, frozen=True):
     limit: float = 0.0
 
 
-class Subject(Struct, frozen=True):
-    """What a row offers to a filter.
+class Searchable(Struct, Generic[Row], frozen=True):
+    """What rows of a kind offer to a filter; asked only as far as a term needs.
 
     Attributes:
-        texts: Text by column, in lower case.
-        number: Returns a number by quantity id, None when it has none.
+        texts: Gives the text of a row, by column; the cheap ones first.
+        number: Gives the number of a row by quantity id, None when it has none.
     """
 
-    texts: Mapping[str, str]
-    number: Callable[[str], float | None]
+    texts: Mapping[str, Callable[[Row], str]]
+    number: Callable[[Row, str], float | None]
 
 
 @lru_cache(maxsize=64)
@@ -90,11 +98,33 @@ def _term(word: str) -> Term:
     comparison = _COMPARISON.fullmatch(body)
     if comparison:
         key, compare, limit = comparison.groups()
-        return Term(inverse, _SHORT.get(key.lower(), key.lower()), "", compare, float(limit))
+        return Term(inverse, _number_key(key.lower()), "", compare, float(limit))
     key, colon, rest = body.partition(":")
-    if colon and key.isidentifier() and rest:
-        return Term(inverse, _SHORT.get(key.lower(), key.lower()), rest.lower())
+    if colon and rest and key.isalpha():
+        return Term(inverse, _text_key(key.lower()), rest.lower())
     return Term(inverse, "", body.lower())
+
+
+def _number_key(key: str) -> str:
+    quantity = QUANTITIES.get(_SHORT.get(key, key))
+    if quantity is None or quantity.kind is Kind.TEXT:
+        raise ValueError(f"no number is called {key}; there are {', '.join(_SHORT)} and the ids of all quantities")
+    return quantity.id
+
+
+def _text_key(key: str) -> str:
+    found = _SHORT_TEXTS.get(key, key)
+    if found not in _TEXT_KEYS:
+        raise ValueError(f"no column is called {key}; there are {', '.join(sorted(_TEXT_KEYS))}")
+    return found
+
+
+def terms_of(text: str) -> tuple[Term, ...]:
+    """Return the terms of a filter; one that cannot be read filters nothing (`problem_of` tells why)."""
+    try:
+        return parse(text)
+    except ValueError:
+        return ()
 
 
 def problem_of(text: str) -> str:
@@ -106,16 +136,17 @@ def problem_of(text: str) -> str:
     return ""
 
 
-def matches(terms: tuple[Term, ...], subject: Subject) -> bool:
+def matches(terms: tuple[Term, ...], row: Row, searchable: Searchable[Row]) -> bool:
     """Whether all terms hold for a row."""
-    return all(_holds(term, subject) for term in terms)
+    return all(_holds(term, row, searchable) for term in terms)
 
 
-def _holds(term: Term, subject: Subject) -> bool:
+def _holds(term: Term, row: Row, searchable: Searchable[Row]) -> bool:
     if term.compare:
-        value = subject.number(term.key)
+        value = searchable.number(row, term.key)
         # What is not known fails both ways: it is neither above 80 nor not above 80.
         return value is not None and _OPERATORS[term.compare](value, term.limit) != term.inverse
     if term.key:
-        return (term.text in subject.texts.get(term.key, "")) != term.inverse
-    return any(term.text in text for text in subject.texts.values()) != term.inverse
+        text = searchable.texts.get(term.key)
+        return (text is not None and term.text in text(row).lower()) != term.inverse
+    return any(term.text in text(row).lower() for text in searchable.texts.values()) != term.inverse

@@ -10,16 +10,17 @@ from gputop.fleet.allocation import is_cordoned, is_ready
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import NodeKey
+from gputop.model.reading import STALE
+from gputop.panes.ascii import Titled, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.errors import QUANTITIES
-from gputop.panes.filter import Subject, matches, parse
-from gputop.panes.format import age, fresh, gib, kilowatt, last
-from gputop.panes.gpu_table import no_rows, text_of
-from gputop.panes.gpus import activity
-from gputop.panes.holding import is_held
-from gputop.panes.node_summary import IDLE_PERCENT, SUMMARIES, NodeSummary, first_holder
+from gputop.panes.filter import Searchable, matches, terms_of
+from gputop.panes.format import age, gib, kilowatt, last
+from gputop.panes.gpu_table import group_heading, no_rows, text_of
+from gputop.panes.gpus import HOT_C, IDLE_PERCENT
+from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sorting import sort_known_first
-from gputop.panes.words import BROKEN
+from gputop.panes.words import BROKEN, PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
 from gputop.widgets.levels import level_glyph, util_role
@@ -36,22 +37,26 @@ class Row(Struct, frozen=True):
     summary: NodeSummary
 
 
-def gpu_glyph(gpu: GpuState, now: float, *, ascii_only: bool) -> tuple[str, str]:
-    """Return the glyph and the role of one GPU: height is utilisation, and each state has a glyph of its own."""
+def gpu_glyph(gpu: GpuState, load: float | None, *, held: bool | None, ascii_only: bool) -> tuple[str, str]:
+    """Return the glyph and the role of one GPU: height is utilisation, and each state has a glyph of its own.
+
+    Args:
+        gpu: The GPU.
+        load: Its fresh utilisation in percent, None when nobody tells one.
+        held: Whether a workload or process is on it; None when nobody can say.
+        ascii_only: Draw with ASCII characters only.
+    """
     if gpu.presence in BROKEN:
         return "X", "bad"
-    if gpu.presence is not Presence.PRESENT:
+    if gpu.presence is not Presence.PRESENT or load is None:
         return "?", "unknown"
-    value = fresh(gpu.readings.get(activity(gpu)), now)
-    if value is None:
-        return "?", "unknown"
-    held = is_held(gpu)
-    if value < IDLE_PERCENT and held is False:
+    if load < IDLE_PERCENT and held is False:
         return ("." if ascii_only else "·"), "free"
-    if value < IDLE_PERCENT:
+    if load < IDLE_PERCENT:
         # Nobody says whether it is held: it is drawn as idle, and only the columns tell free from held.
         return ("_" if ascii_only else "▁"), "idle" if held else "dim"
-    return level_glyph(min(value, 100.0), ascii_only=ascii_only), util_role(min(value, 100.0))
+    # An activity may pass 100 % (NVIDIA/DCGM#152): that is a full GPU, not an unknown one.
+    return level_glyph(min(load, 100.0), ascii_only=ascii_only), util_role(min(load, 100.0))
 
 
 def _state(row: Row) -> Cell:
@@ -69,11 +74,15 @@ def _state(row: Row) -> Cell:
 
 
 def _glyphs(row: Row) -> Cell:
-    now, ascii_only = row.context.now, row.context.ascii_only
-    runs = [gpu_glyph(g, now, ascii_only=ascii_only) for g in row.summary.boards]
-    if not runs:
+    summary, ascii_only = row.summary, row.context.ascii_only
+    if not summary.boards:
         return Cell("?", "unknown")
-    return Cell.of(*runs)
+    return Cell.of(
+        *(
+            gpu_glyph(g, d.load, held=d.held, ascii_only=ascii_only)
+            for g, d in zip(summary.boards, summary.digests, strict=True)
+        )
+    )
 
 
 def _count(value: float | None, *, closed: bool = False) -> Cell:
@@ -96,16 +105,55 @@ def _healthy(row: Row) -> Cell:
     return Cell(cell.plain, "warn") if short and allocation and allocation.healthy != allocation.advertised else cell
 
 
+def _advertised(row: Row) -> Cell:
+    cell = _count(row.summary.allocation.advertised if row.summary.allocation else None)
+    # Shares of boards are not boards: the number is marked as one of another kind.
+    return Cell(cell.plain, "info") if row.summary.sliced else cell
+
+
+def _role(row: Row, quantity: str) -> str:
+    """Return "stale" when any board's reading in a sum is."""
+    now = row.context.now
+    for gpu in row.summary.boards:
+        reading = gpu.readings.get(quantity)
+        if reading is not None and reading.state(now) == STALE:
+            return "stale"
+    return ""
+
+
 def _vram(row: Row) -> Cell:
-    used, total = row.summary.memory_used, row.summary.memory_total
+    used, total, ascii_only = row.summary.memory_used, row.summary.memory_total, row.context.ascii_only
     if not used.told and not total.told:
         return Cell("?", "unknown")
-    return Cell(f"{used.text(gib(used.value))}/{total.text(gib(total.value))}")
+    parts = (used.text(gib, ascii_only=ascii_only), total.text(gib, ascii_only=ascii_only))
+    return Cell("/".join(parts), _role(row, "memory_used_mib"))
+
+
+def _power(row: Row) -> Cell:
+    power = row.summary.power
+    if not power.told:
+        return Cell("?", "unknown")
+    return Cell(power.text(kilowatt, ascii_only=row.context.ascii_only), _role(row, "power_w"))
+
+
+def _cap(row: Row) -> Cell:
+    limit = row.summary.power_limit
+    return Cell(limit.text(kilowatt, ascii_only=row.context.ascii_only), "dim" if limit.told else "unknown")
 
 
 def _heat(row: Row) -> Cell:
     value = row.summary.hottest_c
-    return Cell("?", "unknown") if value is None else Cell(f"{value:.0f}", "bad" if value >= 85 else "")
+    if value is None:
+        return Cell("?", "unknown")
+    return Cell(f"{value:.0f}", _role(row, "temperature_c") or ("bad" if value >= HOT_C else ""))
+
+
+def _links(row: Row) -> Cell:
+    links = row.summary.links
+    if links is None:
+        return Cell("?", "unknown")
+    active, of = links
+    return Cell(f"{active:.0f}/{of:.0f}", "warn" if active < of else "")
 
 
 def _age(row: Row) -> Cell:
@@ -153,7 +201,7 @@ COLUMNS: Final = (
     FleetColumn(
         Column("gpus", "GPUS", _GLYPHS, min_width=8, descending=True), _glyphs, lambda r: float(r.summary.busy)
     ),
-    _number("advertised", "ADV", 2, "advertised"),
+    _number("advertised", "ADV", 2, "advertised", _advertised),
     _number("healthy", "HLT", 2, "healthy", _healthy),
     _number("used", "USE", 2, "used"),
     _number("free", "FRE", 1, "free", _free),
@@ -164,7 +212,7 @@ COLUMNS: Final = (
     ),
     FleetColumn(
         Column("power", "kW", 4, align="right", priority=4, descending=True),
-        lambda r: Cell(r.summary.power.text(kilowatt(r.summary.power.value))),
+        _power,
         lambda r: _told(r.summary.power.value, r.summary.power.told),
     ),
     FleetColumn(
@@ -182,14 +230,24 @@ COLUMNS: Final = (
     ),
     FleetColumn(
         Column("holder", "TOP HOLDER", 24, flex=1, priority=6),
-        lambda r: Cell(first_holder(r.summary.boards)),
-        lambda r: first_holder(r.summary.boards) or None,
+        lambda r: Cell(r.summary.holder),
+        lambda r: r.summary.holder or None,
     ),
     FleetColumn(
         Column("model", "MODEL", 22, priority=7), lambda r: Cell(_model(r), "dim"), lambda r: _model(r) or None
     ),
     FleetColumn(
         Column("driver", "DRIVER", 12, priority=8), lambda r: Cell(_driver(r), "dim"), lambda r: _driver(r) or None
+    ),
+    FleetColumn(
+        Column("cap", "CAP kW", 6, align="right", priority=10, descending=True),
+        _cap,
+        lambda r: _told(r.summary.power_limit.value, r.summary.power_limit.told),
+    ),
+    FleetColumn(
+        Column("links", "NVLINKS", 7, align="right", priority=11, descending=True),
+        _links,
+        lambda r: r.summary.links[0] if r.summary.links else None,
     ),
     FleetColumn(
         Column("cluster", "CLUSTER", 12, priority=9),
@@ -203,6 +261,39 @@ _GROUP_BY: Final[dict[str, Callable[[Row], str]]] = {
     "driver": lambda r: _driver(r) or "driver not told",
     "health": lambda r: "needs a look" if r.summary.needs_a_look >= 1 else "nothing to say",
 }
+_TITLED: Final = Titled.of(c.column for c in COLUMNS)
+
+
+def _by_name(key: NodeKey) -> tuple[str, str]:
+    return key.cluster, key.host
+
+
+def _states(row: Row) -> str:
+    node = row.context.view.nodes[row.key]
+    states = {PRESENCE_WORDS[g.presence] for g in row.summary.boards}
+    states |= {"cordoned"} if is_cordoned(node) else set()
+    states |= {"not ready"} if is_ready(node) is False else set()
+    return " ".join(sorted(states))
+
+
+def _highest(row: Row, quantity: str) -> float | None:
+    told = (last(g.readings.get(quantity)) for g in row.summary.boards)
+    return max((v for v in told if v is not None), default=None)
+
+
+SEARCHABLE: Final[Searchable[Row]] = Searchable(
+    {
+        "node": lambda r: " ".join([r.key.host, *[n.name for n in r.context.view.nodes[r.key].names]]),
+        "model": _model,
+        "cluster": lambda r: r.key.cluster,
+        "driver": _driver,
+        "health": lambda r: "; ".join([f.words for f in r.summary.findings]),
+        "state": _states,
+        "holder": lambda r: " ".join([label for d in r.summary.digests for label in d.labels]),
+    },
+    _highest,
+)
+"""What a filter may look at in a node."""
 
 
 class FleetPane:
@@ -214,19 +305,18 @@ class FleetPane:
 
     def columns(self, context: PaneContext) -> tuple[Column, ...]:
         """Return all columns."""
-        del context
-        return tuple(c.column for c in COLUMNS)
+        return _TITLED.fitting(ascii_only=context.ascii_only)
 
     def _rows(self, context: PaneContext) -> list[Row]:
-        view = context.view
-        return [Row(key, context, SUMMARIES.of(view, key, context.now)) for key in sorted(view.nodes)]
+        made = SUMMARIES.all(context.view, context.now)
+        return [Row(key, context, made[key]) for key in sorted(context.view.nodes, key=_by_name)]
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return nodes, what needs a look first unless sorted otherwise."""
         rows = self._rows(context)
         if context.filter:
-            terms = parse(context.filter)
-            rows = [r for r in rows if matches(terms, _subject(r))]
+            terms = terms_of(context.filter)
+            rows = [r for r in rows if matches(terms, r, SEARCHABLE)]
         if context.sort is not None:
             key, descending = context.sort
             column = next((c for c in COLUMNS if c.column.key == key), None)
@@ -250,12 +340,12 @@ class FleetPane:
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
         """Return the cells of a node, or of a heading."""
         if isinstance(key, Group):
-            folded = ("+ " if context.ascii_only else "▸ ") if str(key.id) in context.collapsed else ""
-            return (Cell(f"{folded}{key.id}", "group"),)
+            return (group_heading(context, key),)
         if not isinstance(key, NodeKey) or key not in context.view.nodes:
             return (Cell("gone", "dim"),)
         row = Row(key, context, SUMMARIES.of(context.view, key, context.now))
-        return tuple(c.cell(row) for c in COLUMNS)
+        cells = tuple([c.cell(row) for c in COLUMNS])
+        return fold_cells(cells) if context.ascii_only else cells
 
     def empty(self, context: PaneContext) -> Cell:
         """Return why there is no row."""
@@ -265,22 +355,3 @@ class FleetPane:
         """Return what the lines and their findings need, for every node."""
         del context
         return Demand(quantities=QUANTITIES, hosts=frozenset(), processes=True)
-
-
-def _subject(row: Row) -> Subject:
-    node = row.context.view.nodes[row.key]
-    texts = {
-        "node": " ".join([row.key.host, *(n.name for n in node.names)]).lower(),
-        "cluster": row.key.cluster.lower(),
-        "health": row.summary.finding.lower(),
-        "model": _model(row).lower(),
-        "driver": _driver(row).lower(),
-        "holder": first_holder(row.summary.boards).lower(),
-        "state": "cordoned" if is_cordoned(node) else "ok" if row.summary.needs_a_look < 1 else "look",
-    }
-
-    def number(quantity: str) -> float | None:
-        told = [v for v in (last(g.readings.get(quantity)) for g in row.summary.boards) if v is not None]
-        return max(told, default=None)
-
-    return Subject(texts, number)

@@ -41,27 +41,35 @@ def rate(bytes_per_s: float) -> str:
 
 
 def count(value: float) -> str:
-    """Return a count; a large one is shortened with its prefix."""
-    for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e4)):
-        if value >= size:
-            return f"{value / (1e3 if unit == 'k' else size):.0f}{unit}"
+    """Return a count; one of five digits and more is shortened with its prefix."""
+    if value < 1e4:
+        return f"{value:.0f}"
+    for unit, size in _PREFIXES:
+        # Chosen after rounding, so that 999,999 is 1M and not 1000k.
+        if value >= size * 0.9995:
+            return f"{value / size:.0f}{unit}"
     return f"{value:.0f}"
 
 
 def size(value: float) -> str:
     """Return bytes with a binary prefix."""
-    for unit, scale in (("G", 2**30), ("M", 2**20), ("k", 2**10)):
+    for unit, scale in (("T", 2**40), ("G", 2**30), ("M", 2**20), ("k", 2**10)):
         if value >= scale:
             return f"{value / scale:.1f}{unit}"
     return f"{value:.0f}"
 
 
 def age(seconds: float) -> str:
-    """Return an age with one unit: 0s, 4m, 2h, 3d."""
-    for unit, length in (("d", 86400.0), ("h", 3600.0), ("m", 60.0)):
-        if seconds >= length * (2 if unit != "m" else 1.5):
+    """Return an age with one unit, in at most three characters up to 99 days: 0s, 4m, 2h, 3d."""
+    for unit, length, least in _AGES:
+        if seconds >= least:
             return f"{seconds / length:.0f}{unit}"
     return f"{seconds:.0f}s"
+
+
+_PREFIXES: Final = (("E", 1e18), ("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
+_AGES: Final = (("d", 86400.0, 2 * 86400.0), ("h", 3600.0, 99.5 * 60.0), ("m", 60.0, 90.0))
+"""A unit, its seconds, and the age from which it is used."""
 
 
 def reading_cell(

@@ -10,15 +10,19 @@ from gputop.fleet import GpuState
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
+from gputop.panes.ascii import Titled, fold, fold_cells
 from gputop.panes.base import PaneContext
-from gputop.panes.filter import Subject, matches, parse
+from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import last
-from gputop.panes.holding import holder_cell
+from gputop.panes.holding import holder_cell, holder_value, holders
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import PRESENCE_ROLES, PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
 from gputop.widgets.row_order import Group
+
+_INSTANCE: Final = 4
+"""Characters of an instance's name under its board."""
 
 CellOf = Callable[[GpuState, PaneContext], Cell]
 ValueOf = Callable[[GpuState], float | str | None]
@@ -56,9 +60,16 @@ def _place(gpu: GpuState) -> float:
 def index_cell(gpu: GpuState, context: PaneContext) -> Cell:
     """Return the index, or the instance id set in under its board."""
     if gpu.key.instance:
-        inset = "`-" if context.ascii_only else "└ "
-        return Cell(f"{inset}{gpu.key.instance[:4]}", "dim")
+        inset = "`" if context.ascii_only else "└"
+        # Where no source tells the instance's id its key is the UUID, of which the end tells instances apart.
+        name = gpu.key.instance if len(gpu.key.instance) <= _INSTANCE else gpu.key.instance[-_INSTANCE:]
+        return Cell(f"{inset}{name}", "dim")
     return Cell(str(gpu.index) if gpu.index >= 0 else "?", "" if gpu.index >= 0 else "unknown")
+
+
+def gpu_name(gpu: GpuState) -> str:
+    """Return how a GPU is called within its node."""
+    return f"gpu{gpu.index}" if gpu.index >= 0 else gpu.bus_id or gpu.key.uuid[:12]
 
 
 def node_cell(gpu: GpuState, _: PaneContext) -> Cell:
@@ -66,21 +77,36 @@ def node_cell(gpu: GpuState, _: PaneContext) -> Cell:
     return Cell(gpu.key.host, "dim" if gpu.key.instance else "")
 
 
-INDEX: Final = GpuColumn(Column("index", "#", 2, align="right"), index_cell, _place)
+INDEX: Final = GpuColumn(Column("index", "#", 5, min_width=3, align="right"), index_cell, _place)
 NODE: Final = GpuColumn(Column("node", "NODE", 14, min_width=8), node_cell, lambda gpu: gpu.key.host)
 HOLDER: Final = GpuColumn(
     Column("holder", "HOLDER", 20, min_width=14, flex=3, priority=2),
-    lambda gpu, _: holder_cell(gpu),
-    lambda gpu: holder_cell(gpu).plain,
+    lambda gpu, context: holder_cell(gpu, context.now, ascii_only=context.ascii_only),
+    holder_value,
 )
 
 _GROUP_BY: Final[dict[str, Callable[[GpuState], str]]] = {
     "node": lambda gpu: gpu.key.host,
     "model": lambda gpu: text_of(gpu, "model") or "model not told",
-    "holder": lambda gpu: holder_cell(gpu).plain,
+    "holder": lambda gpu: holder_value(gpu) or "holder not told",
     "state": lambda gpu: PRESENCE_WORDS[gpu.presence],
 }
 GROUPINGS: Final = (("", "nothing"), ("node", "node"), ("holder", "holder"), ("model", "model"), ("state", "state"))
+SEARCHABLE: Final[Searchable[GpuState]] = Searchable(
+    {
+        "node": lambda gpu: gpu.key.host,
+        "model": lambda gpu: text_of(gpu, "model"),
+        "cluster": lambda gpu: gpu.key.cluster,
+        "name": gpu_name,
+        "uuid": lambda gpu: f"{gpu.key.uuid} {gpu.mig_uuid}",
+        "bus": lambda gpu: gpu.bus_id,
+        "state": lambda gpu: PRESENCE_WORDS[gpu.presence],
+        "why": lambda gpu: gpu.presence_reason,
+        "holder": lambda gpu: " ".join([h.label for h, _ in holders(gpu)]),
+    },
+    lambda gpu, quantity: last(gpu.readings.get(quantity)),
+)
+"""What a filter may look at in a GPU."""
 
 
 class GpuTable:
@@ -109,15 +135,18 @@ class GpuTable:
         self._quantities = quantities
         self._own = columns
         self._own_order = own_order
-        self._subjects: dict[GpuKey, tuple[GpuState, Subject]] = {}
+        self._of_one: tuple[GpuColumn, ...] = (INDEX, *columns)
+        self._of_many: tuple[GpuColumn, ...] = (NODE, INDEX, *columns)
+        self._titles_of_one = Titled.of(c.column for c in self._of_one)
+        self._titles_of_many = Titled.of(c.column for c in self._of_many)
 
     def _columns(self, context: PaneContext) -> tuple[GpuColumn, ...]:
-        one_node = context.node is not None or len(context.view.nodes) <= 1
-        return (INDEX, *self._own) if one_node else (NODE, INDEX, *self._own)
+        return self._of_one if context.node is not None or len(context.view.nodes) <= 1 else self._of_many
 
     def columns(self, context: PaneContext) -> tuple[Column, ...]:
         """Return all columns; the node's only where there are several."""
-        return tuple(c.column for c in self._columns(context))
+        titles = self._titles_of_one if self._columns(context) is self._of_one else self._titles_of_many
+        return titles.fitting(ascii_only=context.ascii_only)
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return GPUs, filtered, sorted and grouped."""
@@ -125,8 +154,8 @@ class GpuTable:
         nodes = [context.node] if context.node in view.nodes else sorted(view.nodes)
         gpus = [g for n in nodes if n is not None for g in view.on_node(n)]
         if context.filter:
-            terms = parse(context.filter)
-            gpus = [g for g in gpus if matches(terms, self._subject(g))]
+            terms = terms_of(context.filter)
+            gpus = [g for g in gpus if matches(terms, g, SEARCHABLE)]
         if context.sort is not None:
             key, descending = context.sort
             value = next((c.value for c in (NODE, INDEX, *self._own) if c.column.key == key), None)
@@ -148,46 +177,28 @@ class GpuTable:
                 order += keys
         return order
 
-    def _subject(self, gpu: GpuState) -> Subject:
-        cached = self._subjects.get(gpu.key)
-        if cached is not None and cached[0] is gpu:
-            return cached[1]
-        texts = {
-            "node": gpu.key.host.lower(),
-            "cluster": gpu.key.cluster.lower(),
-            "uuid": gpu.key.uuid.lower(),
-            "model": text_of(gpu, "model").lower(),
-            "holder": holder_cell(gpu).plain.lower(),
-            "state": PRESENCE_WORDS[gpu.presence].lower(),
-            "driver": text_of(gpu, "driver_version").lower(),
-        }
-        subject = Subject(texts, lambda quantity: last(gpu.readings.get(quantity)))
-        self._subjects[gpu.key] = (gpu, subject)
-        return subject
-
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
         """Return the cells of a GPU, or of a heading."""
         if isinstance(key, Group):
-            return self._heading(context, key)
+            return (group_heading(context, key),)
         gpu = context.view.gpus.get(key) if isinstance(key, GpuKey) else None
         if gpu is None:
             return (Cell("gone", "dim"),)
+        cells = self._cells(gpu, context)
+        return fold_cells(cells) if context.ascii_only else cells
+
+    def _cells(self, gpu: GpuState, context: PaneContext) -> tuple[Cell | None, ...]:
         columns = self._columns(context)
         if gpu.presence is Presence.PRESENT:
-            return tuple(c.cell(gpu, context) for c in columns)
+            return tuple([c.cell(gpu, context) for c in columns])
         names = [c.cell(gpu, context) for c in columns if c in (NODE, INDEX)]
-        holder = [HOLDER.cell(gpu, context)] if HOLDER in columns else []
-        between = len(columns) - len(names) - 1
-        if HOLDER in columns:
-            place = columns.index(HOLDER)
-            before, after = place - len(names) - 1, len(columns) - place - 1
-            return (*names, absent_cell(gpu, context), *[None] * before, *holder, *[Cell("")] * after)
-        return (*names, absent_cell(gpu, context), *[None] * between)
-
-    def _heading(self, context: PaneContext, group: Group) -> tuple[Cell, ...]:
-        name = str(group.id)
-        folded = ("+ " if context.ascii_only else "▸ ") if name in context.collapsed else ""
-        return (Cell(f"{folded}{name}", "group"),)
+        if HOLDER not in columns:
+            return (*names, absent_cell(gpu, context), *[None] * (len(columns) - len(names) - 1))
+        place = columns.index(HOLDER)
+        between, after = place - len(names) - 1, len(columns) - place - 1
+        return (
+            *names, absent_cell(gpu, context), *[None] * between, HOLDER.cell(gpu, context), *[Cell("")] * after
+        )  # fmt: skip
 
     def empty(self, context: PaneContext) -> Cell:
         """Return why there is no row."""
@@ -199,20 +210,42 @@ class GpuTable:
         return Demand(quantities=self._quantities, hosts=hosts, processes=True)
 
 
+def group_heading(context: PaneContext, group: Group) -> Cell:
+    """Return the line that heads a group, marked when its rows are folded away."""
+    name = str(group.id)
+    if context.ascii_only:
+        name = fold(name)
+    folded = ("+ " if context.ascii_only else "▸ ") if str(group.id) in context.collapsed else ""
+    return Cell(f"{folded}{name}", "group")
+
+
+_NEXT: Final = {
+    Presence.RESET_REQUIRED: "reset it once nothing runs on it",
+    Presence.DENIED: "needs the right to open it",
+    Presence.LOST: "kernel log: Xid 79?",
+    Presence.MISSING: "compare lspci",
+}
+"""What to do or to look at, for states that the reason does not explain by itself."""
+
+
 def absent_cell(gpu: GpuState, context: PaneContext) -> Cell:
-    """Return the state of a GPU that does not answer: what, since when, why, and the last that was known."""
-    del context
-    since = f" {clock(gpu.presence_since)}" if gpu.presence_since else ""
+    """Return the state of a GPU that does not answer: what, since when, the last known, why, what next."""
+    since = f" {clock(gpu.presence_since, context.now)}" if gpu.presence_since else ""
     word = (PRESENCE_WORDS[gpu.presence] + since, PRESENCE_ROLES[gpu.presence])
-    reason = (f"  {gpu.presence_reason}" if gpu.presence_reason else "", "dim")
+    reason = (f", {gpu.presence_reason}" if gpu.presence_reason else "", "dim")
     util = last(gpu.readings.get("utilization"))
-    told = (f"  last {util:.0f}%" if util is not None else "", "stale")
-    return Cell.of(word, told, reason)
+    told = (f", last {util:.0f}%" if util is not None else "", "stale")
+    step = _NEXT.get(gpu.presence, "")
+    return Cell.of(word, told, reason, (f", {step}" if step else "", "info"))
 
 
-def clock(at: float) -> str:
-    """Return a local time of day, with the date if it is not of the last day."""
-    return datetime.fromtimestamp(at).astimezone().strftime("%H:%M:%S")
+def clock(at: float, now: float) -> str:
+    """Return a local time of day, with its date when it is more than a day ago."""
+    moment = datetime.fromtimestamp(at).astimezone()
+    return moment.strftime("%H:%M:%S" if now - at < _DAY_S else "%m-%d %H:%M")
+
+
+_DAY_S: Final = 86400.0
 
 
 def no_rows(context: PaneContext) -> Cell:

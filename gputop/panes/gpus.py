@@ -13,9 +13,9 @@ from gputop.widgets.columns import Column
 from gputop.widgets.levels import util_role
 
 _BAR: Final = 12
-_HOT_C: Final = 85.0
+HOT_C: Final = 85.0
 _WARM_C: Final = 75.0
-_IDLE_PERCENT: Final = 5.0
+IDLE_PERCENT: Final = 5.0
 _BAR_QUANTUM: Final = 2.0
 
 
@@ -85,7 +85,7 @@ def _power(gpu: GpuState, context: PaneContext) -> Cell:
 
 
 def _heat(value: float) -> str:
-    return "bad" if value >= _HOT_C else "warn" if value >= _WARM_C else ""
+    return "bad" if value >= HOT_C else "warn" if value >= _WARM_C else ""
 
 
 def _temperature(gpu: GpuState, context: PaneContext) -> Cell:
@@ -99,7 +99,7 @@ def _pcie(gpu: GpuState, context: PaneContext) -> Cell:
         return reading_cell(gpu.readings.get("pcie_generation"), context.now)
     most = (last(gpu.readings.get("pcie_generation_max")), last(gpu.readings.get("pcie_width_max")))
     below = (most[0] is not None and generation < most[0]) or (most[1] is not None and width < most[1])
-    busy = (fresh(gpu.readings.get(activity(gpu)), context.now) or 0.0) >= _IDLE_PERCENT
+    busy = (fresh(gpu.readings.get(activity(gpu)), context.now) or 0.0) >= IDLE_PERCENT
     return Cell(f"{generation:.0f}x{width:.0f}", ("warn" if busy else "dim") if below else "")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from gputop.model.status import SourceState
+from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age
 from gputop.panes.node_summary import SUMMARIES
@@ -24,7 +25,10 @@ def header_lines(
         interval_s: Seconds between readings.
         read_only: No action that changes anything is offered.
     """
-    return (_where(context, marks, interval_s, read_only=read_only), _counts(context), _sources(context))
+    lines = (_where(context, marks, interval_s, read_only=read_only), _counts(context), _sources(context))
+    if not context.ascii_only:
+        return lines
+    return tuple(([fold_cell(c) for c in left], [fold_cell(c) for c in right]) for left, right in lines)
 
 
 def _where(context: PaneContext, marks: Sequence[str], interval_s: float, *, read_only: bool) -> HeaderLine:
@@ -56,25 +60,29 @@ def _versions(context: PaneContext) -> list[Cell]:
 def _counts(context: PaneContext) -> HeaderLine:
     """Return the counts; free is what a scheduler would give, idle is held and unused, and they are never added."""
     view = context.view
-    busy = idle = broken = unknown = waiting = 0
-    free: float | None = None
-    for key in view.nodes:
-        summary = SUMMARIES.of(view, key, context.now)
-        busy += summary.busy
-        idle += summary.idle
-        broken += summary.broken
-        unknown += summary.unknown
-        if summary.allocation is not None and summary.allocation.free is not None:
-            free = (free or 0.0) + summary.allocation.free
+    summaries = SUMMARIES.all(view, context.now).values()
+    busy, idle, broken, unknown = (
+        sum(getattr(s, part) for s in summaries) for part in ("busy", "idle", "broken", "unknown")
+    )
+    free = _free_words([s.free_boards for s in summaries], ascii_only=context.ascii_only)
     waiting = sum(1 for w in view.workloads.values() if not w.workload.node and w.workload.phase == "Pending")
     if not view.nodes:
         return [], []
     cells = [Cell(f"broken {broken}", "bad")] if broken else []
     cells += [Cell(f"not told {unknown}", "unknown")] if unknown else []
     cells += [Cell.of(("busy ", "dim"), (str(busy), "busy")), Cell.of(("idle ", "dim"), (str(idle), "idle"))]
-    cells.append(Cell.of(("free ", "dim"), ("?" if free is None else f"{free:.0f}", "free" if free else "dim")))
+    cells.append(Cell.of(("free ", "dim"), (free, "unknown" if free == "?" else "free")))
     cells += [Cell.of(("waiting ", "dim"), (str(waiting), "info"))] if waiting else []
     return cells, []
+
+
+def _free_words(told: list[float | None], *, ascii_only: bool) -> str:
+    """Return how many boards a new job could get: a lower bound where some node's scheduler does not tell."""
+    known = [v for v in told if v is not None]
+    if not known:
+        return "?"
+    sign = "" if len(known) == len(told) else ">" if ascii_only else "≥"
+    return f"{sign}{sum(known):.0f}"
 
 
 def _sources(context: PaneContext) -> HeaderLine:

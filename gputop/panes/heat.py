@@ -2,12 +2,15 @@
 
 from collections.abc import Hashable
 
+from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
+from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.fleet import gpu_glyph
-from gputop.panes.gpu_table import absent_cell
-from gputop.panes.gpus import COLUMNS
-from gputop.panes.holding import holder_cell
+from gputop.panes.format import fresh
+from gputop.panes.gpu_table import absent_cell, gpu_name
+from gputop.panes.gpus import COLUMNS, activity
+from gputop.panes.holding import holder_cell, is_held
 from gputop.panes.words import PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.heatmap import HeatRow
@@ -27,7 +30,10 @@ def heat_rows(context: PaneContext) -> list[HeatRow]:
 def heat_glyph(context: PaneContext, key: Hashable) -> tuple[str, str]:
     """Return glyph and role of a GPU."""
     gpu = context.view.gpus.get(key) if isinstance(key, GpuKey) else None
-    return gpu_glyph(gpu, context.now, ascii_only=context.ascii_only) if gpu else (" ", "")
+    if gpu is None:
+        return " ", ""
+    load = fresh(gpu.readings.get(activity(gpu)), context.now)
+    return gpu_glyph(gpu, load, held=is_held(gpu), ascii_only=context.ascii_only)
 
 
 def legend(context: PaneContext) -> list[Cell]:
@@ -46,12 +52,15 @@ def heat_summary(context: PaneContext, key: GpuKey) -> list[Cell]:
     gpu = context.view.gpus.get(key)
     if gpu is None:
         return [Cell("gone", "dim")]
-    name = Cell(f"{key.host} gpu{gpu.index}" if gpu.index >= 0 else f"{key.host} {gpu.bus_id}", "title")
-    if gpu.presence != "present":
-        return [name, absent_cell(gpu, context)]
-    numbers = [
-        Cell.of((f"{c.column.title.split()[0]} ", "dim"), *c.cell(gpu, context).runs)
-        for c in COLUMNS
-        if c.column.key in _TOLD
-    ]
-    return [name, Cell(PRESENCE_WORDS[gpu.presence], "dim"), *numbers, holder_cell(gpu)]
+    name = Cell(f"{key.host} {gpu_name(gpu)}", "title")
+    if gpu.presence is not Presence.PRESENT:
+        cells = [name, absent_cell(gpu, context)]
+    else:
+        numbers = [
+            Cell.of((f"{c.column.title.split()[0]} ", "dim"), *c.cell(gpu, context).runs)
+            for c in COLUMNS
+            if c.column.key in _TOLD
+        ]
+        holder = holder_cell(gpu, context.now, ascii_only=context.ascii_only)
+        cells = [name, Cell(PRESENCE_WORDS[gpu.presence], "dim"), *numbers, holder]
+    return [fold_cell(c) for c in cells] if context.ascii_only else cells

@@ -1,24 +1,24 @@
 """A node in numbers: pure sums over its boards, with what is not known left out and said."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from gputop.fleet import GpuState, NodeState, View
 from gputop.fleet.allocation import Allocation, allocations, used_by_node
-from gputop.fleet.precedence import disagreements
 from gputop.model.facts import Presence
 from gputop.model.identity import NodeKey
-from gputop.panes.errors import severity as error_severity
 from gputop.panes.format import age, last
-from gputop.panes.gpus import activity, memory_pair
-from gputop.panes.holding import holders, is_held
-from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_letter, clock_words, recovery_words
+from gputop.panes.gpu_digest import Finding, GpuDigest, digest
+from gputop.panes.gpus import IDLE_PERCENT
+from gputop.panes.words import BROKEN
 
-IDLE_PERCENT: Final = 5.0
-_HOT_C: Final = 85.0
 _MAIN: Final = ("nvidia.com/gpu", "amd.com/gpu")
+_ANEW_AT_ONCE: Final = 256
+"""Nodes summed up anew for one look at the fleet, so that a key press never waits for all of a large one.
+A node beyond that keeps its last summary until the next look."""
 
 
 class Sum(Struct, frozen=True, gc=False):
@@ -28,17 +28,20 @@ class Sum(Struct, frozen=True, gc=False):
         value: Sum over the boards that tell it.
         told: Boards that tell it.
         of: Boards.
+        least: Some board tells only a lower bound.
     """
 
     value: float
     told: int
     of: int
+    least: bool = False
 
-    def text(self, words: str) -> str:
+    def text(self, words: Callable[[float], str], *, ascii_only: bool = False) -> str:
         """Return the sum's text, marked as a lower bound when some boards do not tell."""
         if not self.told:
             return "?"
-        return words if self.told == self.of else f"≥{words}"
+        sign = ">" if ascii_only else "≥"
+        return words(self.value) if self.told == self.of and not self.least else f"{sign}{words(self.value)}"
 
 
 class NodeSummary(Struct, frozen=True):
@@ -46,108 +49,62 @@ class NodeSummary(Struct, frozen=True):
 
     Attributes:
         boards: Its boards.
+        digests: The digest of each board.
         allocation: The main device resource, None when no scheduler tells.
+        sliced: The scheduler counts replicas or slices, not boards.
         memory_used: MiB used.
         memory_total: MiB in all.
         power: W.
+        power_limit: W.
+        links: NVLinks active and in all, None when no board tells.
         hottest_c: Temperature of the hottest board, None when not told.
+        holder: The workload that holds most boards, with how many others there are; "" when none is named.
         finding: The worst thing to say of it, "" for nothing.
         finding_role: Role of the finding.
+        findings: Everything to say of it, the worst first.
         needs_a_look: How urgently, 0 for not at all.
         busy: Boards with a utilisation of 5 % and more.
         idle: Boards held and below.
         broken: Boards that do not work.
         unknown: Boards of which nobody can tell whether they are busy.
         last_seen: Newest word of any source, 0 if none.
+        until: Time from which the summary may be another one though no record changed.
     """
 
     boards: tuple[GpuState, ...]
+    digests: tuple[GpuDigest, ...]
     allocation: Allocation | None
+    sliced: bool
     memory_used: Sum
     memory_total: Sum
     power: Sum
+    power_limit: Sum
+    links: tuple[float, float] | None
     hottest_c: float | None
+    holder: str
     finding: str
     finding_role: str
+    findings: tuple[Finding, ...]
     needs_a_look: float
     busy: int
     idle: int
     broken: int
     unknown: int
     last_seen: float
+    until: float
+
+    @property
+    def free_boards(self) -> float | None:
+        """Boards a new job could get; None when nobody tells or turns on boards are counted instead."""
+        return None if self.allocation is None or self.sliced else self.allocation.free
 
 
-def _sum(values: Iterable[float | None]) -> Sum:
-    told = list(values)
+def _sum(told: list[float | None], *, least: bool = False) -> Sum:
     known = [v for v in told if v is not None]
-    return Sum(sum(known), len(known), len(told))
+    return Sum(sum(known), len(known), len(told), least)
 
 
-class Finding(Struct, frozen=True, gc=False):
-    """Something to say of a node: how urgent, in which role, in which words."""
-
-    urgency: float
-    role: str
-    words: str
-
-
-def _gpu_finding(gpu: GpuState) -> Finding | None:
-    absence = _absence(gpu)
-    if absence is not None or gpu.presence is not Presence.PRESENT:
-        return absence
-    name = _gpu_name(gpu)
-    errors = error_severity(gpu)
-    if errors >= 1.0:
-        return Finding(errors, "bad" if errors >= 4.0 else "warn", f"{name} {_error_words(gpu)}")
-    mask = last(gpu.readings.get("clock_event_reasons"))
-    letter, role = clock_letter(int(mask)) if mask is not None else ("", "")
-    if role in {"bad", "warn"} and letter:
-        return Finding(3.5 if role == "bad" else 2.5, role, f"{name} {clock_words(int(mask or 0))}")
-    heat = last(gpu.readings.get("temperature_c"))
-    if heat is not None and heat >= _HOT_C:
-        return Finding(2.0, "warn", f"{name} {heat:.0f} °C")
-    return None
-
-
-def _gpu_name(gpu: GpuState) -> str:
-    return f"gpu{gpu.index}" if gpu.index >= 0 else gpu.bus_id or gpu.key.uuid[:12]
-
-
-def _absence(gpu: GpuState) -> Finding | None:
-    name = f"gpu{gpu.index}" if gpu.index >= 0 else gpu.bus_id or gpu.key.uuid[:12]
-    if gpu.presence in BROKEN:
-        xid = max((x for x in gpu.xids), key=lambda x: x.first_seen, default=None)
-        words = f"{name} {PRESENCE_WORDS[gpu.presence]}"
-        return Finding(9.0, "bad", f"{words}, Xid {xid.xid}" if xid else words)
-    if gpu.presence is Presence.DENIED:
-        return Finding(5.0, "warn", f"{name} denied")
-    if gpu.presence is Presence.DRIVERLESS:
-        return Finding(2.0, "info", f"{name}: {gpu.presence_reason}")
-    if gpu.presence is Presence.UNKNOWN:
-        return Finding(4.0, "unknown", f"{name}: {gpu.presence_reason}")
-    return None
-
-
-def _error_words(gpu: GpuState) -> str:
-    def value(quantity: str) -> float:
-        return last(gpu.readings.get(quantity)) or 0.0
-
-    action = value("recovery_action")
-    table = (
-        ("row_remap_failed", "row remap FAILED"),
-        ("ecc_sram_threshold_exceeded", "SRAM error threshold exceeded"),
-        ("ecc_volatile_uncorrected", f"{value('ecc_volatile_uncorrected'):.0f} uncorrected ECC"),
-        ("recovery_action", f"asks for: {recovery_words(action)}"),
-        ("row_remap_pending", "row remap pending"),
-        ("retired_pages_pending", "page retirement pending"),
-        ("nvlink_recovery_errors", f"{value('nvlink_recovery_errors'):.0f} NVLink recoveries"),
-        ("retired_pages_dbe", f"{value('retired_pages_dbe'):.0f} pages retired"),
-        ("row_remap_uncorrected", f"{value('row_remap_uncorrected'):.0f} rows remapped"),
-    )
-    return next((words for quantity, words in table if value(quantity) > 0), "")
-
-
-def _node_findings(node: NodeState, now: float) -> list[Finding]:
+def _node_findings(node: NodeState, boards: int, now: float) -> list[Finding]:
     weights = {"critical": (8.0, "bad"), "warning": (5.0, "warn"), "info": (0.5, "info")}
     found = [Finding(*weights.get(t.fact.severity, (5.0, "warn")), t.fact.text) for t in node.troubles]
     found += [
@@ -155,111 +112,193 @@ def _node_findings(node: NodeState, now: float) -> list[Finding]:
         for c in node.coverage
         if c.silent
     ]
-    expected = [c.boards for c in node.coverage if not c.silent]
-    if expected and min(expected) != max(expected):
-        found.append(Finding(4.0, "warn", f"sources list {min(expected)} and {max(expected)} GPUs"))
+    listed = [c.boards for c in node.coverage if not c.silent]
+    if listed and min(listed) != max(listed):
+        found.append(Finding(4.0, "warn", f"sources list {min(listed)} and {max(listed)} GPUs"))
+    expected = last(node.readings.get("gpus_expected"))
+    on_bus = len(node.pci) if node.pci is not None else 0
+    most, whose = max((expected or 0.0, "expected"), (float(on_bus), "on the PCI bus"))
+    # Boards that were listed once and are missing now are told one by one.
+    if listed and max(listed) < most and boards < most:
+        found.append(Finding(6.0, "bad", f"lists {max(listed)} of {most:.0f} {whose}"))
     return found
 
 
-def summarise(
-    node: NodeState, gpus: tuple[GpuState, ...], used: dict[str, float], now: float, *, told: bool
-) -> NodeSummary:
-    """Return a node in numbers.
-
-    Args:
-        node: The node.
-        gpus: Its boards and instances.
-        used: What workloads ask for on it.
-        now: The time on screen.
-        told: A source tells of workloads at all.
-    """
-    boards = tuple(g for g in gpus if not g.key.instance)
-    there = [g for g in boards if g.presence is Presence.PRESENT]
-    findings = _node_findings(node, now)
-    findings += [f for f in (_gpu_finding(g) for g in boards) if f is not None]
-    findings += [
-        Finding(3.0, "warn", f"gpu{g.index}: sources disagree on {d.quantity}")
-        for g in boards
-        for d in disagreements(g.readings, g.rivals, now)[:1]
-    ]
-    worst = max(findings, key=lambda f: f.urgency, default=Finding(0.0, "", ""))
-    more = f" (+{len(findings) - 1})" if len(findings) > 1 else ""
-    loads = [last(g.readings.get(activity(g))) for g in there]
-    busy = sum(1 for v in loads if v is not None and v >= IDLE_PERCENT)
-    unknown = sum(1 for v in loads if v is None) + sum(1 for g in boards if g.presence is Presence.UNKNOWN)
-    idle = sum(1 for g, v in zip(there, loads, strict=True) if v is not None and v < IDLE_PERCENT and is_held(g))
-    resources = allocations(node, used, workloads_told=told)
-    heats = [v for v in (last(g.readings.get("temperature_c")) for g in there) if v is not None]
-    return NodeSummary(
-        boards=boards,
-        allocation=next((a for a in resources if a.resource in _MAIN), None),
-        memory_used=_sum(memory_pair(g)[0] for g in there),
-        memory_total=_sum(memory_pair(g)[1] for g in there),
-        power=_sum(last(g.readings.get("power_w")) for g in there),
-        hottest_c=max(heats, default=None),
-        finding=worst.words + (more if worst.words else ""),
-        finding_role=worst.role,
-        needs_a_look=worst.urgency,
-        busy=busy,
-        idle=idle,
-        broken=sum(1 for g in boards if g.presence in BROKEN),
-        unknown=unknown,
-        last_seen=max((g.last_seen for g in boards), default=0.0),
-    )
+def _allocation_findings(allocation: Allocation | None, boards: int) -> list[Finding]:
+    if allocation is None or allocation.advertised is None:
+        return []
+    found: list[Finding] = []
+    if boards and allocation.advertised > boards:
+        words = f"{allocation.advertised:.0f} shares of {boards} GPUs advertised"
+        found.append(Finding(0.3, "info", words))
+    if allocation.healthy is not None and allocation.healthy < allocation.advertised:
+        words = f"{allocation.healthy:.0f} of {allocation.advertised:.0f} healthy to the scheduler"
+        found.append(Finding(4.2, "warn", words))
+    return found
 
 
-def first_holder(boards: tuple[GpuState, ...]) -> str:
-    """Return the workload that holds most of a node's boards, with how many others there are."""
+def _first_holder(digests: Iterable[GpuDigest]) -> str:
     counts: dict[str, int] = {}
-    for gpu in boards:
-        for holder, _ in holders(gpu):
-            counts[holder.label] = counts.get(holder.label, 0) + 1
+    for each in digests:
+        for label in each.labels:
+            counts[label] = counts.get(label, 0) + 1
     if not counts:
         return ""
     top = max(counts, key=lambda label: counts[label])
     return f"{top} (+{len(counts) - 1})" if len(counts) > 1 else top
 
 
-def _same(
-    made: tuple[NodeState, tuple[GpuState, ...], dict[str, float], NodeSummary],
-    now: tuple[NodeState, tuple[GpuState, ...], dict[str, float]],
-) -> bool:
-    """Whether a summary was made from the very same records: they are immutable, so identity is enough."""
-    node, gpus, used = now
-    return (
-        made[0] is node
-        and made[2] == used
-        and len(made[1]) == len(gpus)
-        and all(a is b for a, b in zip(made[1], gpus, strict=True))
+class Told(Struct, frozen=True):
+    """What workloads ask for on a node, and whether anybody tells.
+
+    Attributes:
+        used: Count by resource.
+        known: The source of the node's device counts tells of workloads too.
+    """
+
+    used: dict[str, float]
+    known: bool
+
+
+def summarise(
+    node: NodeState, gpus: tuple[GpuState, ...], told: Told, now: float, before: NodeSummary | None = None
+) -> NodeSummary:
+    """Return a node in numbers.
+
+    Args:
+        node: The node.
+        gpus: Its boards and instances.
+        told: What workloads ask for on it.
+        now: The time on screen.
+        before: Its last summary, whose digests are taken over for boards that are the same objects.
+    """
+    boards = tuple([g for g in gpus if not g.key.instance])
+    made = {id(g): d for g, d in zip(before.boards, before.digests, strict=True)} if before else {}
+    digests: list[GpuDigest] = []
+    for gpu in boards:
+        old = made.get(id(gpu))
+        digests.append(old if old is not None and now <= old.until else digest(gpu, now))
+    there = [d for g, d in zip(boards, digests, strict=True) if g.presence is Presence.PRESENT]
+    resources = allocations(node, told.used, workloads_told=told.known) if node.devices else ()
+    allocation = next((a for a in resources if a.resource in _MAIN), None)
+    found = _node_findings(node, len(boards), now) + _allocation_findings(allocation, len(boards))
+    found += [f for d in digests for f in d.findings]
+    found.sort(key=lambda f: -f.urgency)
+    worst = found[0] if found else Finding(0.0, "", "")
+    links = [d.links for d in there if d.links is not None]
+    return NodeSummary(
+        boards=boards,
+        digests=tuple(digests),
+        allocation=allocation,
+        sliced=bool(allocation and boards and (allocation.advertised or 0.0) > len(boards)),
+        memory_used=_sum([d.memory_used for d in there]),
+        memory_total=_sum([d.memory_total for d in there], least=any(d.total_is_least for d in there)),
+        power=_sum([d.power for d in there]),
+        power_limit=_sum([d.power_limit for d in there]),
+        links=(sum(a for a, _ in links), sum(t for _, t in links)) if links else None,
+        hottest_c=max((d.heat for d in there if d.heat is not None), default=None),
+        holder=_first_holder(digests),
+        finding=worst.words + (f" (+{len(found) - 1})" if len(found) > 1 else ""),
+        finding_role=worst.role,
+        findings=tuple(found),
+        needs_a_look=worst.urgency,
+        busy=sum(1 for d in there if d.load is not None and d.load >= IDLE_PERCENT),
+        idle=sum(1 for d in there if d.load is not None and d.load < IDLE_PERCENT and d.held),
+        broken=sum(1 for g in boards if g.presence in BROKEN),
+        unknown=sum(1 for d in there if d.load is None)
+        + sum(1 for g in boards if g.presence not in BROKEN and g.presence is not Presence.PRESENT),
+        last_seen=max((g.last_seen for g in boards), default=0.0),
+        until=min((d.until for d in digests), default=math.inf),
     )
+
+
+class _Made(Struct):
+    """A summary with the records it was made from."""
+
+    node: NodeState
+    gpus: tuple[GpuState, ...]
+    told: Told
+    summary: NodeSummary
+    at: float
 
 
 class Summaries:
     """The summaries of a fleet, made anew only for nodes whose records are other objects than before."""
 
     def __init__(self) -> None:
-        self._made: dict[NodeKey, tuple[NodeState, tuple[GpuState, ...], dict[str, float], NodeSummary]] = {}
-        self._version = -1
+        self._made: dict[NodeKey, _Made] = {}
+        self._view: View | None = None
         self._used: dict[NodeKey, dict[str, float]] = {}
-        self._told = False
+        self._tellers: set[tuple[str, str]] = set()
 
     def of(self, view: View, key: NodeKey, now: float) -> NodeSummary:
-        """Return a node's summary."""
-        if view.version != self._version:
-            self._version = view.version
-            self._used = used_by_node(view.workloads.values()) if view.workloads else {}
-            self._told = bool(view.workloads)
-            for gone in self._made.keys() - view.nodes.keys():
-                del self._made[gone]
-        node, gpus, used = view.nodes[key], view.on_node(key), self._used.get(key, {})
-        made = self._made.get(key)
-        # What counts from now, such as how long an exporter is silent, is told anew each time.
-        if made and not any(c.silent for c in node.coverage) and _same(made, (node, gpus, used)):
-            return made[3]
-        summary = summarise(node, gpus, used, now, told=self._told)
-        self._made[key] = (node, gpus, used, summary)
+        """Return a node's summary as of `view`."""
+        made = self._of(view, key)
+        if made is not None and self._holds(made, view, now):
+            return made.summary
+        return self._make(view, key, now, made)
+
+    def all(self, view: View, now: float) -> dict[NodeKey, NodeSummary]:
+        """Return the summaries of all nodes.
+
+        In a fleet of hundreds of nodes of which all changed at once, some are those of the last look.
+        """
+        self._take(view)
+        anew = 0
+        found: dict[NodeKey, NodeSummary] = {}
+        for key in view.nodes:
+            made = self._made.get(key)
+            if made is None or (anew < _ANEW_AT_ONCE and not self._holds(made, view, now)):
+                anew += made is not None
+                found[key] = self._make(view, key, now, made)
+            else:
+                found[key] = made.summary
+        return found
+
+    def _of(self, view: View, key: NodeKey) -> _Made | None:
+        self._take(view)
+        return self._made.get(key)
+
+    def _take(self, view: View) -> None:
+        if view is self._view:
+            return
+        self._view = view
+        self._used = used_by_node(view.workloads.values()) if view.workloads else {}
+        self._tellers = {
+            (w.origin.source, w.node.cluster if w.node else w.workload.cluster) for w in view.workloads.values()
+        }
+        for gone in self._made.keys() - view.nodes.keys():
+            del self._made[gone]
+
+    def _holds(self, made: _Made, view: View, now: float) -> bool:
+        """Whether a summary was made from the very same records: they are immutable, so identity is enough."""
+        node = made.node
+        if view.nodes[node.key] is not node or now > made.summary.until:
+            return False
+        # What counts from now, such as how long an exporter is silent, is told anew each second.
+        if now != made.at and any(c.silent for c in node.coverage):
+            return False
+        gpus = view.gpus
+        for gpu in made.gpus:
+            if gpus.get(gpu.key) is not gpu:
+                return False
+        return made.told == self._told(node)
+
+    def _told(self, node: NodeState) -> Told:
+        if not node.devices:
+            return _NOTHING_TOLD
+        known = any((o.source, node.key.cluster) in self._tellers for _, o in node.devices)
+        return Told(self._used.get(node.key, {}), known)
+
+    def _make(self, view: View, key: NodeKey, now: float, before: _Made | None) -> NodeSummary:
+        node, gpus = view.nodes[key], view.on_node(key)
+        told = self._told(node)
+        summary = summarise(node, gpus, told, now, before.summary if before else None)
+        self._made[key] = _Made(node, gpus, told, summary, now)
         return summary
 
+
+_NOTHING_TOLD: Final = Told({}, known=False)
 
 SUMMARIES: Final = Summaries()
 """Shared by the panes, so that each node is summed up once."""

@@ -6,9 +6,11 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.fleet import GpuState
+from gputop.fleet.state import ProcessTable
 from gputop.model.identity import GpuKey
 from gputop.model.process import GpuProcess
 from gputop.model.reading import Absent
+from gputop.panes.ascii import Titled, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.format import gib
 from gputop.widgets.cells import Cell
@@ -24,7 +26,7 @@ class ProcessKey(Struct, frozen=True):
 
 _COLUMNS: Final = (
     Column("pid", "PID", 7, align="right"),
-    Column("gpu", "GPU", 3),
+    Column("gpu", "GPU", 4, min_width=3),
     Column("user", "USER", 8, priority=2),
     Column("vram", "VRAM", 6, align="right", priority=0, descending=True),
     Column("sm", "SM%", 3, align="right", priority=1, descending=True),
@@ -33,14 +35,15 @@ _COLUMNS: Final = (
     Column("command", "COMMAND", 20, min_width=8, flex=3),
 )
 
+_TITLED: Final = Titled.of(_COLUMNS)
+
 
 class ProcessesPane:
     """What runs on the GPUs that the pane above shows."""
 
     def columns(self, context: PaneContext) -> tuple[Column, ...]:
         """Return all columns."""
-        del context
-        return _COLUMNS
+        return _TITLED.fitting(ascii_only=context.ascii_only)
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return processes, those with most memory first; where it is not told, last."""
@@ -50,7 +53,7 @@ class ProcessesPane:
                 memory = process.memory_mib
                 amount = memory if isinstance(memory, float) else -1.0
                 found.append((amount, ProcessKey(gpu.key, process.pid)))
-        found.sort(key=lambda pair: -pair[0])
+        found.sort(key=lambda pair: (-pair[0], pair[1].pid))
         return [key for _, key in found]
 
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
@@ -63,27 +66,37 @@ class ProcessesPane:
         )
         if gpu is None or process is None:
             return (Cell("gone", "dim"),)
-        memory, sm = process.memory_mib, process.sm_percent
-        index = str(gpu.index) if gpu.index >= 0 else gpu.key.instance or "?"
-        return (
-            Cell(str(process.pid)),
-            Cell(index),
-            _text(process.user),
-            Cell(f"{gib(memory)}G") if not isinstance(memory, Absent) else _absent(memory),
-            Cell(f"{sm:.0f}") if not isinstance(sm, Absent) else _absent(sm),
-            Cell(process.kinds, "dim"),
-            Cell(process.holder.label) if process.holder else Cell(process.holder_reason, "dim"),
-            _text(process.command),
-        )
+        cells = _cells(gpu, process)
+        if _is_stale(gpu, context.now):
+            cells = tuple([Cell(c.text, "stale") if c.role in {"", "dim"} else c for c in cells])
+        return fold_cells(cells) if context.ascii_only else cells
 
     def empty(self, context: PaneContext) -> Cell:
         """Return why there is none: none runs, or nobody can say."""
-        for gpu in _gpus(context):
-            for table in gpu.processes:
-                if isinstance(table.processes, Absent):
-                    return Cell(f"processes: {table.processes.reason}", "unknown")
-                return Cell("no process on these GPUs", "dim")
-        return Cell("no source lists processes here: they are told by NVML on the node itself", "dim")
+        tables = [t.processes for g in _gpus(context) for t in g.processes[:1]]
+        refusals = [t for t in tables if isinstance(t, Absent)]
+        if refusals:
+            cell = Cell(f"processes: {refusals[0].reason}", "unknown")
+        elif tables:
+            cell = Cell("no process on these GPUs", "dim")
+        else:
+            cell = Cell("no source lists processes here: they are told by NVML on the node itself", "dim")
+        return fold_cell(cell) if context.ascii_only else cell
+
+
+def _cells(gpu: GpuState, process: GpuProcess) -> tuple[Cell, ...]:
+    memory, sm = process.memory_mib, process.sm_percent
+    index = str(gpu.index) if gpu.index >= 0 else "?"
+    return (
+        Cell(str(process.pid)),
+        Cell(f"{index}:{gpu.key.instance[-4:]}" if gpu.key.instance else index),
+        _text(process.user),
+        Cell(f"{gib(memory)}G") if not isinstance(memory, Absent) else _absent(memory),
+        Cell(f"{sm:.0f}") if not isinstance(sm, Absent) else _absent(sm),
+        Cell(process.kinds, "dim"),
+        Cell(process.holder.label) if process.holder else Cell(process.holder_reason, "dim"),
+        _text(process.command),
+    )
 
 
 def _gpus(context: PaneContext) -> tuple[GpuState, ...]:
@@ -93,11 +106,19 @@ def _gpus(context: PaneContext) -> tuple[GpuState, ...]:
     return tuple(g for g in context.view.gpus.values() if g.processes)
 
 
+def _table(gpu: GpuState) -> ProcessTable | None:
+    """Return what the nearest source that can list processes says."""
+    return next((t for t in gpu.processes if not isinstance(t.processes, Absent)), None)
+
+
 def _processes(gpu: GpuState) -> tuple[GpuProcess, ...]:
-    for table in gpu.processes:
-        if not isinstance(table.processes, Absent):
-            return table.processes
-    return ()
+    table = _table(gpu)
+    return table.processes if table is not None and not isinstance(table.processes, Absent) else ()
+
+
+def _is_stale(gpu: GpuState, now: float) -> bool:
+    table = _table(gpu)
+    return table is not None and now - table.origin.at > table.origin.stale_after_s
 
 
 def _text(value: str | Absent) -> Cell:

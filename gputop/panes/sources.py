@@ -7,8 +7,9 @@ from msgspec import Struct
 
 from gputop.model.demand import Demand
 from gputop.model.status import Finding, SourceState, SourceStatus
+from gputop.panes.ascii import fold_cell, fold_cells
 from gputop.panes.base import PaneContext
-from gputop.panes.filter import Subject, matches, parse
+from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import age, size
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -45,6 +46,17 @@ def mark(status: SourceStatus, *, ascii_only: bool) -> str:
     return drawn.letter if ascii_only else drawn.glyph
 
 
+_SEARCHABLE: Final[Searchable[SourceStatus]] = Searchable(
+    {
+        "name": lambda s: s.name,
+        "state": lambda s: s.state.value,
+        "why": lambda s: s.reason,
+        "health": lambda s: "; ".join([f.text for f in s.findings]),
+    },
+    lambda _status, _quantity: None,
+)
+
+
 class SourcesPane:
     """Sources, each with its findings below."""
 
@@ -72,11 +84,10 @@ class SourcesPane:
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return sources in their order, each followed by what it says of itself."""
-        terms = parse(context.filter)
+        terms = terms_of(context.filter)
         order: list[Hashable] = []
         for name, status in context.view.sources.items():
-            texts = {"name": name.lower(), "state": status.state.value, "reason": status.reason.lower()}
-            if matches(terms, Subject(texts, lambda _: None)):
+            if matches(terms, status, _SEARCHABLE):
                 order.append(name)
                 order += [FindingKey(name, n) for n in range(len(status.findings))]
         return order
@@ -87,9 +98,11 @@ class SourcesPane:
             status = context.view.sources.get(key.source)
             if status is None or key.number >= len(status.findings):
                 return (Cell(""),)
-            return (_finding_cell(status.findings[key.number]),)
+            cell = _finding_cell(status.findings[key.number])
+            return (fold_cell(cell) if context.ascii_only else cell,)
         status = context.view.sources.get(str(key))
-        return _cells(status, context) if status else (Cell("gone", "dim"),)
+        cells = _cells(status, context) if status else (Cell("gone", "dim"),)
+        return fold_cells(cells) if context.ascii_only else cells
 
     def empty(self, context: PaneContext) -> Cell:
         """Return why there is no row."""

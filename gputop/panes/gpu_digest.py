@@ -1,0 +1,180 @@
+"""A GPU in short: what the node's line and the header count, and the worst thing to say of it.
+
+Made once for each record of a GPU: records are immutable, so the same object has the same digest until a
+time in it passes.
+"""
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from gputop.fleet import GpuState
+from gputop.fleet.precedence import disagreements
+from gputop.fleet.state import XidRecord
+from gputop.model.facts import Presence, XidKind
+from gputop.model.quantity import QUANTITIES
+from gputop.panes.errors import severity as error_severity
+from gputop.panes.format import last
+from gputop.panes.gpu_table import gpu_name
+from gputop.panes.gpus import HOT_C, activity, memory_pair
+from gputop.panes.holding import contradiction, holders, is_held
+from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_letter, clock_words, recovery_words
+
+_XID_NEWS_S: Final = 3600.0
+"""How long an Xid is told of in the node's line; afterwards it stands in the Errors pane alone."""
+
+
+class Finding(Struct, frozen=True, gc=False):
+    """Something to say: how urgent (0 to 9), in which role, in which words."""
+
+    urgency: float
+    role: str
+    words: str
+
+
+class GpuDigest(Struct, frozen=True, gc=False):
+    """A board in short.
+
+    Attributes:
+        load: Utilisation in percent, None when nobody tells a fresh one.
+        held: A workload or process is on it; None when nobody can say.
+        labels: Labels of its holders.
+        memory_used: MiB, fresh or stale, None when not told.
+        memory_total: MiB.
+        total_is_least: The total is only a lower bound.
+        power: W, fresh or stale, None when not told.
+        power_limit: W.
+        heat: °C.
+        links: (NVLinks active, NVLinks), None when not told.
+        findings: What to say of it.
+        until: Time from which the digest may be another one.
+    """
+
+    load: float | None
+    held: bool | None
+    labels: tuple[str, ...]
+    memory_used: float | None
+    memory_total: float | None
+    total_is_least: bool
+    power: float | None
+    power_limit: float | None
+    heat: float | None
+    links: tuple[float, float] | None
+    findings: tuple[Finding, ...]
+    until: float
+
+
+def digest(gpu: GpuState, now: float) -> GpuDigest:
+    """Return a board in short as seen at `now`."""
+    readings = gpu.readings
+    reading = readings.get(activity(gpu))
+    load, until = last(reading), math.inf
+    if reading is not None and load is not None:
+        stale_from = reading.origin.at + reading.origin.stale_after_s
+        load, until = (load, stale_from) if now <= stale_from else (None, math.inf)
+    findings, news_until = _findings(gpu, now)
+    used, total, prefix = memory_pair(gpu)
+    active, links = last(readings.get("nvlink_links_active")), last(readings.get("nvlink_links"))
+    return GpuDigest(
+        load=load,
+        held=is_held(gpu),
+        labels=tuple([h.label for h, _ in holders(gpu)]),
+        memory_used=used,
+        memory_total=total,
+        total_is_least=bool(prefix),
+        power=last(readings.get("power_w")),
+        power_limit=last(readings.get("power_limit_w")),
+        heat=last(readings.get("temperature_c")),
+        links=(active, links) if active is not None and links is not None else None,
+        findings=findings,
+        until=min(until, news_until),
+    )
+
+
+def _findings(gpu: GpuState, now: float) -> tuple[tuple[Finding, ...], float]:
+    if gpu.presence is not Presence.PRESENT:
+        absence = _absence(gpu)
+        return ((absence,) if absence else ()), math.inf
+    name = gpu_name(gpu)
+    found: list[Finding] = []
+    errors = error_severity(gpu)
+    if errors:
+        found.append(Finding(errors, "bad" if errors >= 4.0 else "warn", f"{name} {_error_words(gpu)}"))
+    mask = last(gpu.readings.get("clock_event_reasons"))
+    if mask:
+        letter, role = clock_letter(int(mask))
+        if letter and role in {"bad", "warn"}:
+            found.append(Finding(3.5 if role == "bad" else 2.5, role, f"{name} {clock_words(int(mask))}"))
+    heat = last(gpu.readings.get("temperature_c"))
+    if heat is not None and heat >= HOT_C:
+        found.append(Finding(2.0, "warn", f"{name} {heat:.0f} °C"))
+    if gpu.rivals:
+        labels = [QUANTITIES[d.quantity].label for d in disagreements(gpu.readings, gpu.rivals, now)]
+        if labels:
+            found.append(Finding(3.0, "warn", f"{name}: sources disagree on {', '.join(dict.fromkeys(labels))}"))
+    if len(gpu.holders) + len(gpu.processes) > 1 and contradiction(gpu) is not None:
+        found.append(Finding(3.0, "warn", f"{name}: sources disagree on the holder"))
+    until = math.inf
+    if gpu.xids:
+        news, until = _xid_news(gpu, now, name)
+        found += news
+    return tuple(found), until
+
+
+def _absence(gpu: GpuState) -> Finding | None:
+    name = gpu_name(gpu)
+    if gpu.presence in BROKEN:
+        xid = max(gpu.xids, key=lambda x: x.first_seen, default=None)
+        words = f"{name} {PRESENCE_WORDS[gpu.presence]}"
+        return Finding(9.0, "bad", f"{words}, Xid {xid.xid}" if xid else words)
+    if gpu.presence is Presence.DENIED:
+        return Finding(5.0, "warn", f"{name} denied")
+    if gpu.presence is Presence.DRIVERLESS:
+        return Finding(2.0, "info", f"{name}: {gpu.presence_reason}")
+    return Finding(4.0, "unknown", f"{name}: {gpu.presence_reason}")
+
+
+def _xid_news(gpu: GpuState, now: float, name: str) -> tuple[list[Finding], float]:
+    """Return the newest Xid that is known to have happened lately, and until when it is news.
+
+    A standing number that was there from the start may be days old (NVIDIA/DCGM#277) and is never news.
+    """
+    dated = [x for x in gpu.xids if x.kind is XidKind.EVENT or (x.kind is XidKind.LAST and not x.from_start)]
+    if not dated:
+        return [], math.inf
+    newest = max(dated, key=_happened)
+    happened = _happened(newest)
+    if now - happened > _XID_NEWS_S:
+        return [], math.inf
+    times = f" x{newest.count}" if newest.kind is XidKind.EVENT and newest.count > 1 else ""
+    at = datetime.fromtimestamp(happened).astimezone().strftime("%H:%M")
+    return [Finding(2.2, "warn", f"{name} Xid {newest.xid}{times} {at}")], happened + _XID_NEWS_S
+
+
+def _happened(xid: XidRecord) -> float:
+    # A standing number is told again with each sample: only its first sight is near the event.
+    return xid.last_seen if xid.kind is XidKind.EVENT else xid.first_seen
+
+
+_ERROR_WORDS: Final[tuple[tuple[str, Callable[[float], str]], ...]] = (
+    ("row_remap_failed", lambda _: "row remap FAILED"),
+    ("ecc_sram_threshold_exceeded", lambda _: "SRAM error threshold exceeded"),
+    ("ecc_volatile_uncorrected", lambda v: f"{v:.0f} uncorrected ECC"),
+    ("recovery_action", lambda v: f"asks for: {recovery_words(v)}"),
+    ("row_remap_pending", lambda _: "row remap pending"),
+    ("retired_pages_pending", lambda _: "page retirement pending"),
+    ("nvlink_recovery_errors", lambda v: f"{v:.0f} NVLink recoveries"),
+    ("retired_pages_dbe", lambda v: f"{v:.0f} pages retired"),
+    ("row_remap_uncorrected", lambda v: f"{v:.0f} rows remapped"),
+)
+
+
+def _error_words(gpu: GpuState) -> str:
+    for quantity, words in _ERROR_WORDS:
+        value = last(gpu.readings.get(quantity))
+        if value:
+            return words(value)
+    return ""
