@@ -1,0 +1,162 @@
+"""The screen as a person meets it: rows, keys, sizes, and what is said when something is wrong."""
+
+import pytest
+
+from gputop.model.facts import Fact, GpuFact, NodeFact, Presence, ProcessesFact
+from gputop.model.identity import GpuRef, NodeRef
+from gputop.model.process import GpuProcess
+from gputop.model.reading import NOT_SUPPORTED
+from gputop.model.workload import Holder
+from tests.e2e.rig import Told, app, shows, text, until
+
+SIZES = [(200, 50), (184, 39), (156, 42), (80, 24), (60, 16), (40, 10), (20, 3), (1, 1)]
+
+
+def _ref(i: int, host: str = "gpu-a03") -> GpuRef:
+    return GpuRef(
+        host,
+        uuid=f"GPU-{host[-1]}000000{i:x}-0000-0000-0000-000000000000",
+        bus_id=f"00000000:{i + 1:02x}:00.0",
+        index=i,
+    )
+
+
+def _facts(count: int = 8, host: str = "gpu-a03", lost: int = -1) -> tuple[Fact, ...]:
+    facts: list[Fact] = [NodeFact(NodeRef(host), {"driver_version": "570.86.15"})]
+    for i in range(count):
+        readings = {
+            "utilization": 97.0 - i, "memory_used_mib": 73000.0, "memory_total_mib": 81559.0, "power_w": 690.0,
+            "power_limit_w": 0.0 if i == 1 else 700.0, "temperature_c": 71.0, "sm_clock_mhz": 1755.0,
+            "clock_event_reasons": 4.0, "model": "NVIDIA H100 80GB HBM3",
+        }  # fmt: skip
+        if i == 2:
+            readings["utilization"] = NOT_SUPPORTED
+        presence = Presence.LOST if i == lost else Presence.PRESENT
+        facts.append(GpuFact(_ref(i, host), readings, presence, "GPU is lost" if i == lost else ""))
+        holder = Holder("kubernetes", "ml", f"llama-ft-{i}", how="process cgroup")
+        process = GpuProcess(
+            4000 + i, "C", 73000.0, 96.0, 0.0, 0.0, "ann", "python train.py --cfg [bold]x", 1.0, holder
+        )
+        facts.append(ProcessesFact(_ref(i, host), (process,)))
+    return tuple(facts)
+
+
+async def test_one_node_opens_on_its_gpus_with_processes_below() -> None:
+    async with app(Told(*_facts())).run_test(size=(80, 24)) as pilot:
+        screen = await shows(pilot, "97%", "ml/llama-ft-0", "4000")
+        assert "n/a" in screen
+        assert "570.86.15" in screen
+
+
+async def test_several_nodes_open_on_the_fleet() -> None:
+    facts = (*_facts(host="gpu-a03"), *_facts(host="gpu-a04"))
+    async with app(Told(*facts)).run_test(size=(80, 24)) as pilot:
+        screen = await shows(pilot, "gpu-a03", "gpu-a04", "2 nodes 16 GPUs")
+        assert "HEALTH" in screen
+
+
+async def test_a_lost_gpu_keeps_its_row_and_the_others_go_on() -> None:
+    source = Told(*_facts())
+    async with app(source).run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "97%")
+        source.queue.put_nowait(_facts(lost=3))
+        screen = await shows(pilot, "LOST", "last 94%")
+        assert "92%" in screen
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("count", [1, 8, 16])
+async def test_every_size_and_count_of_gpus_is_drawn(size: tuple[int, int], count: int) -> None:
+    async with app(Told(*_facts(count))).run_test(size=size) as pilot:
+        await pilot.pause()
+        for key in ("1", "2", "3", "4", "5", "2", "d", "escape", "m", "escape", "question_mark", "escape"):
+            await pilot.press(key)
+        await pilot.resize_terminal(80, 24)
+        await shows(pilot, "GPU")
+
+
+async def test_every_pane_answers_to_its_number() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 30)) as pilot:
+        await shows(pilot, "97%")
+        for key, word in (("1", "HEALTH"), ("2", "HOLDER"), ("3", "RESVD"), ("4", "REMAP"), ("5", "STATE")):
+            await pilot.press(key)
+            await shows(pilot, word)
+
+
+async def test_a_filter_narrows_while_typing_and_escape_gives_all_back() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 40)) as pilot:
+        await shows(pilot, "llama-ft-0", "llama-ft-7")
+        await pilot.press("slash", *"llama-ft-3")
+        await until(pilot, lambda s: s.count("97%") == 0 and "94%" in s, "narrowed to GPU 3")
+        await pilot.press("enter", "escape")
+        await shows(pilot, "97%")
+
+
+async def test_a_bad_filter_says_why_and_filters_nothing() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 40)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("slash", "quotation_mark", "x")
+        screen = await shows(pilot, "quote")
+        assert "97%" in screen
+
+
+async def test_pause_holds_the_screen_and_says_so() -> None:
+    source = Told(*_facts())
+    async with app(source).run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("p")
+        await shows(pilot, "PAUSED")
+        source.queue.put_nowait(_facts(lost=0))
+        await pilot.pause(1.2)
+        assert "LOST" not in text(pilot)
+        await pilot.press("p")
+        await shows(pilot, "LOST")
+
+
+async def test_details_show_source_age_and_how_the_holder_is_known() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 50)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("d")
+        screen = await shows(pilot, "process cgroup", "UUID")
+        assert "[bold]x" in screen
+        await pilot.press("escape")
+        await shows(pilot, "HOLDER")
+
+
+async def test_help_names_every_key_and_escape_leaves_it() -> None:
+    async with app(Told(*_facts())).run_test(size=(100, 60)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("question_mark")
+        await shows(pilot, "heat map", "let go of the NVML")
+        await pilot.press("escape")
+        await shows(pilot, "HOLDER")
+
+
+async def test_the_palette_carries_out_what_was_chosen() -> None:
+    async with app(Told(*_facts())).run_test(size=(100, 40)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("colon", *"pane errors", "enter")
+        await shows(pilot, "REMAP")
+
+
+async def test_release_lets_go_and_takes_up_again() -> None:
+    async with app(Told(*_facts())).run_test(size=(100, 40)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("R")
+        await until(pilot, lambda _: pilot.app.session.supervisor.released("nvml"), "released")
+        await pilot.press("R")
+        await until(pilot, lambda _: not pilot.app.session.supervisor.released("nvml"), "taken up")
+
+
+async def test_ascii_draws_nothing_but_ascii() -> None:
+    async with app(Told(*_facts()), unicode=False).run_test(size=(120, 30)) as pilot:
+        for key in ("1", "2", "3", "4", "5", "m"):
+            await pilot.press(key)
+            await pilot.pause()
+            odd = {c for c in text(pilot) if ord(c) > 126 and c not in "°│█"}
+            assert not odd, f"pane {key}: {odd}"
+
+
+async def test_an_unknown_theme_is_said_and_costs_nothing() -> None:
+    async with app(Told(*_facts()), theme="no-such").run_test(size=(100, 30)) as pilot:
+        await shows(pilot, "no theme no-such")
