@@ -264,7 +264,15 @@ def _told(file: _File, where: Place) -> Finding:
     fullest = max(pages, key=lambda page: (len(page.units), page.at or 0.0))
     times = f", the fullest of {len(pages)} outputs" if len(pages) > 1 else ""
     when = f", {_stamp(fullest.at)}" if fullest.at is not None else ""
-    words = f"{file.path}: {fullest.what}{times}{when}: {_count(fullest)} on {where.host} (host by {where.how})"
+    where_words = f"{_count(fullest)} on {where.host} (host by {where.how})"
+    own = [page for page in pages if page.own_host]
+    if own:
+        times = ""
+        where_words = "; ".join(f"{_count(page)} on {page.facts_host}" for page in own[:_NAMES_TOLD])
+        where_words += f"; {len(own) - _NAMES_TOLD} more hosts" if len(own) > _NAMES_TOLD else ""
+    elif fullest.facts and not fullest.units:
+        where_words = f"{len(fullest.facts)} facts of a scheduler"
+    words = f"{file.path}: {fullest.what}{times}{when}: {where_words}"
     notes = list(dict.fromkeys(note for page in pages for note in page.notes))
     return Finding("; ".join([words, *notes]), severity="warning" if notes else "ok")
 
