@@ -9,6 +9,7 @@ from msgspec import Struct
 from gputop.fleet import GpuState
 from gputop.fleet import Series as History
 from gputop.model.identity import GpuKey
+from gputop.panes.ascii import fold
 from gputop.panes.base import PaneContext
 from gputop.widgets.cells import Cell
 from gputop.widgets.chart import Scale, Series
@@ -98,7 +99,7 @@ def draw(context: PaneContext, key: GpuKey, kind: ChartKind, hours: Mapping[str,
         series.append(Series(line.name, values, role))
         last = next((v for v in reversed(values) if v is not None), None)
         words = f"{line.name} {last:.0f}{kind.unit}" if last is not None else f"{line.name} ?"
-        titles.append(Cell(f" {words}", role))
+        titles.append(Cell(f" {fold(words) if context.ascii_only else words}", role))
         if past:
             left = _ago(past.step_s * len(past.values))
     return Drawing(tuple(titles), tuple(reversed(series)), Scale(0.0, _top(kind, gpu, series), "{:.0f}".format, left))

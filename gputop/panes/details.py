@@ -8,6 +8,7 @@ from gputop.model.facts import XidKind
 from gputop.model.identity import GpuKey, NodeKey
 from gputop.model.quantity import QUANTITIES
 from gputop.model.reading import Absent, Reading
+from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age
 from gputop.panes.gpu_table import clock, text_of
@@ -21,6 +22,11 @@ _LABEL = 34
 
 def detail_title(context: PaneContext, key: GpuKey | NodeKey) -> list[Cell]:
     """Return the title line."""
+    title = _title(context, key)
+    return [fold_cell(cell) for cell in title] if context.ascii_only else title
+
+
+def _title(context: PaneContext, key: GpuKey | NodeKey) -> list[Cell]:
     if isinstance(key, NodeKey):
         return [Cell(key.host, "title"), Cell(key.cluster, "dim")]
     gpu = context.view.gpus.get(key)
@@ -37,11 +43,14 @@ def detail_title(context: PaneContext, key: GpuKey | NodeKey) -> list[Cell]:
 
 def detail_lines(context: PaneContext, key: GpuKey | NodeKey) -> list[Cell]:
     """Return the text."""
+    lines: list[Cell] = []
     if isinstance(key, NodeKey):
         node = context.view.nodes.get(key)
-        return _node_lines(context, node) if node else []
-    gpu = context.view.gpus.get(key)
-    return _gpu_lines(context, gpu) if gpu else []
+        lines = _node_lines(context, node) if node else []
+    else:
+        gpu = context.view.gpus.get(key)
+        lines = _gpu_lines(context, gpu) if gpu else []
+    return [fold_cell(line) for line in lines] if context.ascii_only else lines
 
 
 def _line(label: str, *runs: tuple[str, str]) -> Cell:
@@ -174,9 +183,9 @@ def _node_lines(context: PaneContext, node: NodeState) -> list[Cell]:
     lines += [_line(f"called {n.name} by", (f"{n.source}: {n.how}", "dim")) for n in node.names]
     lines += [Cell(""), Cell("To say of it", "title")]
     lines += [_line(f"{t.source}, for {age(max(0.0, now - t.since))}", (t.fact.text, "warn")) for t in node.troubles]
-    if summary.finding and not node.troubles:
-        lines.append(_line("finding", (summary.finding, summary.finding_role)))
-    elif not node.troubles:
+    told = {t.fact.text for t in node.troubles}
+    lines += [_line("found", (f.words, f.role)) for f in summary.findings if f.words not in told]
+    if not summary.findings:
         lines.append(_line("nothing"))
     lines += [Cell(""), Cell("Devices as the scheduler counts them", "title")]
     lines += [

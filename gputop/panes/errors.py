@@ -54,6 +54,24 @@ def severity(gpu: GpuState) -> float:
     return worst
 
 
+def interest(gpu: GpuState) -> float:
+    """Return how far up a GPU belongs in this pane: what needs a look, then what has anything at all to tell."""
+    worst = severity(gpu)
+    if worst:
+        return worst
+    if gpu.xids:
+        return 0.8
+    readings = gpu.readings
+    for quantity in _WORTH_TELLING:
+        reading = readings.get(quantity)
+        if reading is not None and reading.number:
+            return 0.4
+    return 0.0
+
+
+_WORTH_TELLING: Final = ("ecc_volatile_corrected", "ecc_aggregate_uncorrected", "ecc_aggregate_corrected")
+
+
 def _bad_if_any(value: float) -> str:
     return "bad" if value > 0 else "dim"
 
@@ -179,4 +197,4 @@ QUANTITIES: Final = GPU_QUANTITIES | {
 
 def errors_pane() -> GpuTable:
     """Return the pane."""
-    return GpuTable("errors", "Errors", QUANTITIES, COLUMNS, lambda gpu: -severity(gpu))
+    return GpuTable("errors", "Errors", QUANTITIES, COLUMNS, lambda gpu: -interest(gpu))

@@ -196,7 +196,7 @@ def _number(key: str, title: str, priority: int, part: str, cell: Callable[[Row]
 
 
 COLUMNS: Final = (
-    FleetColumn(Column("node", "NODE", 14, min_width=8, flex=1), lambda r: Cell(r.key.host), lambda r: r.key.host),
+    FleetColumn(Column("node", "NODE", 10, min_width=8, flex=2), lambda r: Cell(r.key.host), lambda r: r.key.host),
     FleetColumn(Column("state", "S", 2), _state, lambda r: r.summary.needs_a_look),
     FleetColumn(
         Column("gpus", "GPUS", _GLYPHS, min_width=8, descending=True), _glyphs, lambda r: float(r.summary.busy)

@@ -102,6 +102,12 @@ def reading_cell(
     )
 
 
+def is_na(reading: Reading | None) -> bool:
+    """Whether the device says that it has no such value."""
+    absent = reading.absent if reading is not None else None
+    return absent is not None and absent.state == NA
+
+
 def fresh(reading: Reading | None, now: float) -> float | None:
     """Return a number that may be counted with: fresh, and told."""
     return reading.number if reading is not None and reading.state(now) == OK else None

@@ -10,7 +10,7 @@ from gputop.fleet import GpuState
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
-from gputop.panes.ascii import Titled, fold, fold_cells
+from gputop.panes.ascii import Titled, fold, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import last
@@ -250,6 +250,11 @@ _DAY_S: Final = 86400.0
 
 def no_rows(context: PaneContext) -> Cell:
     """Return why there is no row, from the filter and the sources."""
+    cell = _no_rows(context)
+    return fold_cell(cell) if context.ascii_only else cell
+
+
+def _no_rows(context: PaneContext) -> Cell:
     if context.filter and context.view.gpus:
         return Cell(f"nothing matches /{context.filter}; Esc clears the filter", "warn")
     troubles = [s for s in context.view.sources.values() if s.reason]

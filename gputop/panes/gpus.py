@@ -4,7 +4,7 @@ from typing import Final
 
 from gputop.fleet import GpuState
 from gputop.panes.base import PaneContext
-from gputop.panes.format import age, fresh, gib, last, number, percent, rate, reading_cell
+from gputop.panes.format import age, fresh, gib, is_na, last, number, percent, rate, reading_cell
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, text_of
 from gputop.panes.words import clock_letter
 from gputop.widgets.bars import bar
@@ -41,13 +41,26 @@ def _util(gpu: GpuState, context: PaneContext) -> Cell:
 
 def _vram(gpu: GpuState, context: PaneContext) -> Cell:
     used, total, prefix = memory_pair(gpu)
-    if used is None and total is None:
+    if used is None and (total is None or is_na(gpu.readings.get("memory_used_mib"))):
         return reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib)
     reading = gpu.readings.get("memory_used_mib")
     role = reading_cell(reading, context.now, gib).role
     left = gib(used) if used is not None else "?"
-    right = f"{prefix}{gib(total)}" if total is not None else "?"
-    return Cell(f"{left}/{right}G", role)
+    if total is None:
+        system = system_memory(gpu, context)
+        # S: the system's memory, of which the GPU has no part of its own.
+        return Cell(f"{left}/{gib(system)}S", role) if system is not None else Cell(f"{left}/?G", role)
+    return Cell(f"{left}/{prefix}{gib(total)}G", role)
+
+
+def system_memory(gpu: GpuState, context: PaneContext, quantity: str = "system_memory_total_mib") -> float | None:
+    """Return MiB of the system's memory for a GPU that has none of its own, None for any other GPU."""
+    total = gpu.readings.get("memory_total_mib")
+    absent = total.absent if total is not None else None
+    if absent is None or absent.code != "unified_memory":
+        return None
+    node = context.view.nodes.get(gpu.key.node)
+    return last(node.readings.get(quantity)) if node is not None else None
 
 
 def memory_pair(gpu: GpuState) -> tuple[float | None, float | None, str]:
@@ -143,6 +156,17 @@ def _text_column(key: str, title: str, width: int, priority: int, quantity: str)
     )
 
 
+def _ecc(gpu: GpuState, context: PaneContext) -> Cell:
+    reading = gpu.readings.get("ecc_mode")
+    cell = reading_cell(reading, context.now, lambda v: "on" if v else "off")
+    return Cell("off", "warn") if cell.plain == "off" and not cell.role else cell
+
+
+def _source(gpu: GpuState, _: PaneContext) -> Cell:
+    reading = gpu.readings.get(activity(gpu)) or gpu.readings.get("temperature_c")
+    return Cell(reading.origin.source, "dim") if reading is not None else Cell("?", "unknown")
+
+
 def _age(gpu: GpuState, context: PaneContext) -> Cell:
     seen = gpu.last_seen
     return Cell(age(max(0.0, context.now - seen)) if seen else "?", "dim")
@@ -176,12 +200,28 @@ COLUMNS: Final = (
     GpuColumn(Column("nvlink", "NVL", 5, priority=9), _links, number_value("nvlink_links_active")),
     _number_column("memtemp", "M°C", 3, 10, "memory_temperature_c"),
     _text_column("model", "MODEL", 24, 11, "model"),
+    GpuColumn(Column("ecc", "ECC", 3, priority=12), _ecc, number_value("ecc_mode")),
     _percent_column("enc", "ENC", 12, "encoder_utilization"),
     _percent_column("dec", "DEC", 12, "decoder_utilization"),
     _percent_column("fan", "FAN", 13, "fan_speed_percent"),
     _number_column("pstate", "P", 2, 14, "performance_state"),
+    GpuColumn(
+        Column("bus", "BUS ID", 16, priority=14),
+        lambda gpu, _: Cell(gpu.bus_id, "dim") if gpu.bus_id else Cell("?", "unknown"),
+        lambda gpu: gpu.bus_id or None,
+    ),
+    GpuColumn(
+        Column("source", "SOURCE", 12, min_width=8, priority=15),
+        _source,
+        lambda gpu: next((s.origin.source for s in gpu.sightings if s.listed), None),
+    ),
     _rate_column("rx", "PCIE RX", 15, "pcie_rx_bytes_per_s"),
     _rate_column("tx", "PCIE TX", 15, "pcie_tx_bytes_per_s"),
+    GpuColumn(
+        Column("uuid", "UUID", 40, priority=16),
+        lambda gpu, _: Cell(gpu.mig_uuid or gpu.key.uuid, "dim"),
+        lambda gpu: gpu.mig_uuid or gpu.key.uuid,
+    ),
 )
 
 QUANTITIES: Final = frozenset(
@@ -191,7 +231,7 @@ QUANTITIES: Final = frozenset(
         "memory_reserved_mib", "memory_meaning", "temperature_c", "memory_temperature_c", "power_w", "power_meaning",
         "power_limit_w", "sm_clock_mhz", "clock_event_reasons", "pcie_generation", "pcie_generation_max",
         "pcie_width", "pcie_width_max", "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s", "nvlink_links",
-        "nvlink_links_active", "fan_speed_percent", "performance_state", "model", "mig_mode", "mig_profile",
+        "nvlink_links_active", "fan_speed_percent", "performance_state", "model", "mig_mode", "mig_profile", "ecc_mode",
         "driver_version", "cuda_version", "persistence_mode", "system_memory_total_mib",
         "system_memory_available_mib",
     }

@@ -1,14 +1,17 @@
-"""The Memory pane: used, reserved apart, free, and what the numbers mean where they are not plain VRAM."""
+"""The Memory pane: used, reserved apart, free, and what the numbers mean where they are not plain VRAM.
+
+A number that ends in S is the system's memory: the GPU has none of its own.
+"""
 
 from typing import Final
 
 from gputop.fleet import GpuState
 from gputop.model.reading import Absent
 from gputop.panes.base import PaneContext
-from gputop.panes.format import gib, last, percent, reading_cell
+from gputop.panes.format import NA_TEXT, UNKNOWN_TEXT, gib, is_na, last, percent, reading_cell
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, text_of
 from gputop.panes.gpus import QUANTITIES as GPU_QUANTITIES
-from gputop.panes.gpus import memory_pair, memory_percent
+from gputop.panes.gpus import memory_pair, memory_percent, system_memory
 from gputop.widgets.bars import Part, stacked_bar
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -28,23 +31,40 @@ def _amount(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
 def _total(gpu: GpuState, context: PaneContext) -> Cell:
     _, total, prefix = memory_pair(gpu)
     if total is None:
+        system = system_memory(gpu, context)
+        if system is not None:
+            return Cell(f"{gib(system)}S", "info")
         return reading_cell(gpu.readings.get("memory_total_mib"), context.now, gib)
     return Cell(f"{prefix}{gib(total)}")
+
+
+def _free(gpu: GpuState, context: PaneContext) -> Cell:
+    system = system_memory(gpu, context, "system_memory_available_mib")
+    if system is not None:
+        return Cell(f"{gib(system)}S", "info")
+    return reading_cell(gpu.readings.get("memory_free_mib"), context.now, gib)
 
 
 def _fill(gpu: GpuState, _: PaneContext) -> Cell:
     used, total, _prefix = memory_pair(gpu)
     if used is None or total is None:
-        return Cell("?", "unknown")
+        return _no_share(gpu)
     reserved = last(gpu.readings.get("memory_reserved_mib")) or 0.0
     parts = [Part(used, util_role(memory_percent(gpu)), "#"), Part(reserved, "dim", "-")]
     return stacked_bar(parts, total, _BAR)
 
 
+def _no_share(gpu: GpuState) -> Cell:
+    """Return why there is no share: the device has no such numbers, or nobody tells."""
+    if is_na(gpu.readings.get("memory_used_mib")) or is_na(gpu.readings.get("memory_total_mib")):
+        return Cell(NA_TEXT, "na")
+    return Cell(UNKNOWN_TEXT, "unknown")
+
+
 def _percent(gpu: GpuState, context: PaneContext) -> Cell:
     value = memory_percent(gpu)
     if value is None:
-        return Cell("?", "unknown")
+        return _no_share(gpu)
     state = reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib, util_role(value))
     return Cell(percent(value), state.role)
 
@@ -69,7 +89,9 @@ COLUMNS: Final = (
     GpuColumn(Column("fill", "USED#  RESERVED-", _BAR, priority=3, sortable=False), _fill, memory_percent),
     _amount("used", "USED", 0, "memory_used_mib"),
     GpuColumn(Column("total", "TOTAL", 6, align="right", descending=True), _total, number_value("memory_total_mib")),
-    _amount("free", "FREE", 1, "memory_free_mib"),
+    GpuColumn(
+        Column("free", "FREE", 6, align="right", priority=1, descending=True), _free, number_value("memory_free_mib")
+    ),
     _amount("reserved", "RESVD", 1, "memory_reserved_mib"),
     GpuColumn(Column("procs", "PROCS", 6, align="right", priority=2, descending=True), _processes, processes_mib),
     HOLDER,
