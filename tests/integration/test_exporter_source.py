@@ -13,10 +13,11 @@ from gputop.fleet import Fleet
 from gputop.fleet.state import View
 from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
-from gputop.model.facts import NodeTrouble, Presence
+from gputop.model.facts import Batch, Presence
 from gputop.model.secret import Secret
 from gputop.model.status import SourceState
 from gputop.sources.base import DemandBoard, SourceError
+from gputop.sources.exporter.client import ExporterClient
 from gputop.sources.exporter.source import ExporterSource
 from tests.integration.exporter_rig import PAGE, StubExporter, reply, running
 
@@ -40,9 +41,7 @@ class Reader:
         try:
             async for batch in rounds:
                 self.fleet.apply(batch)
-                failed = any(isinstance(f, NodeTrouble) and f.code == "exporter_silent" and f.text for f in batch.facts)
-                # What a failure says comes before it; of a success the next round would have to be waited for.
-                if batch.round_done and batch.facts and not failed:
+                if batch.round_done:
                     break
         finally:
             await rounds.aclose()
@@ -107,6 +106,28 @@ async def test_an_answer_that_is_no_page(
     stub.answer = reply(PAGE.encode())
     (gpu,) = (await reader.round()).gpus.values()
     assert gpu.presence is Presence.PRESENT
+
+
+async def test_an_outage_is_told_once_and_an_unknown_host_is_not_made_up(stub: StubExporter) -> None:
+    stub.answer = reply(b"", "500 Internal Server Error")
+    reader = Reader(endpoint(stub))
+    await reader.failure()
+    assert not reader.fleet.view().nodes
+    stub.answer = reply(PAGE.encode())
+    await reader.round()
+    stub.answer = reply(b"", "500 Internal Server Error")
+    board = DemandBoard(Demand())
+    told: list[Batch] = []
+
+    async def drain() -> None:
+        async for batch in reader.source.batches(board):
+            told.append(batch)  # noqa: PERF401 - what came before the failure counts
+
+    for _ in range(3):
+        with pytest.raises(SourceError):
+            await drain()
+    assert len(told) == 1
+    assert not told[0].round_done
 
 
 async def test_a_redirect_is_not_followed(stub: StubExporter) -> None:
@@ -232,3 +253,15 @@ async def test_it_is_not_read_faster_than_it_can_change(stub: StubExporter) -> N
     board.refresh()
     assert (await waiting).facts
     await rounds.aclose()
+
+
+@pytest.mark.parametrize("own", ["ca.pem", False])
+def test_certificates_of_the_configuration_win_over_the_environment(
+    stub: StubExporter, monkeypatch: pytest.MonkeyPatch, own: str | bool
+) -> None:
+    # requests lets REQUESTS_CA_BUNDLE override a session's verify (psf/requests#3829).
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/etc/other.pem")
+    settings = {"ca_file": own} if own else {"insecure": True}
+    session = ExporterClient(stub.url, endpoint(stub, **settings))._session
+    merged = session.merge_environment_settings("https://n1:9400", {}, True, None, None)
+    assert merged["verify"] == own

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from msgspec import structs
+
 from gputop.model.endpoint import Endpoint
 from gputop.model.facts import Batch, Fact, HoldersFact
 from gputop.model.status import Cost, Finding
@@ -55,6 +57,7 @@ class ExporterSource:
             default_host=socket.gethostname() if is_local(host) else host,
         )
         self._trouble = ""
+        self._is_silent = False
         self._versions: dict[str, str] = {}
         self._last_skew_s = 0.0
         self._gpus = 0
@@ -103,10 +106,15 @@ class ExporterSource:
             try:
                 facts = await self._client.fetch(self._facts)
             except SourceError as error:
-                now = time.time()
-                for batch in self._batches(self._decoder.silence(error.reason, now), now, interval_s):
-                    yield batch
+                # Told once for each outage: a batch means that the source is alive.
+                if not self._is_silent:
+                    self._is_silent = True
+                    now = time.time()
+                    silence = self._decoder.silence(error.reason, now)
+                    for batch in self._batches(silence, now, interval_s) if silence else ():
+                        yield structs.replace(batch, round_done=False)
                 raise
+            self._is_silent = False
             self._last_s = time.monotonic() - began
             for batch in self._batches(facts, time.time(), interval_s):
                 yield batch

@@ -30,6 +30,12 @@ class _Watched(Struct):
     since: float
     last: float
     samples: int
+    power_w: float = 0.0
+
+    @property
+    def is_frozen(self) -> bool:
+        stood_s = self.last - self.since
+        return stood_s >= FROZEN_AFTER_S and self.samples >= _LEAST_SAMPLES and self.power_w >= _LEAST_POWER_W
 
 
 class FrozenWatch:
@@ -39,23 +45,23 @@ class FrozenWatch:
         self._watched: dict[RowKey, _Watched] = {}
 
     def look(self, row: Row) -> Frozen | None:
-        """Take one answer into account; return what stands still for too long."""
-        energy, power = row.cells.get("energy_j"), row.number("power_w")
-        if energy is None or not isinstance(energy.value, float):
-            self._watched.pop(row.key, None)
-            return None
-        at = energy.at
+        """Take one answer into account; return what stands still for too long.
+
+        An answer without the counter changes nothing: not every round asks for every metric.
+        """
         known = self._watched.get(row.key)
-        if known is None or known.energy_j != energy.value or at < known.last:
-            self._watched[row.key] = _Watched(energy.value, at, at, 1)
+        energy, power = row.cells.get("energy_j"), row.number("power_w")
+        if energy is not None and isinstance(energy.value, float):
+            at = energy.at
+            if known is None or known.energy_j != energy.value or at < known.last:
+                known = self._watched[row.key] = _Watched(energy.value, at, at, 1)
+            elif at > known.last:
+                known.last = at
+                known.samples += 1
+        if known is None:
             return None
-        if at > known.last:
-            known.last = at
-            known.samples += 1
-        stood_s = known.last - known.since
-        if stood_s < FROZEN_AFTER_S or known.samples < _LEAST_SAMPLES or (power or 0.0) < _LEAST_POWER_W:
-            return None
-        return Frozen(row, known.since, known.last, power or 0.0)
+        known.power_w = power if power is not None else known.power_w
+        return Frozen(row, known.since, known.last, known.power_w) if known.is_frozen else None
 
 
 def words(frozen: list[Frozen]) -> str:

@@ -202,3 +202,14 @@ def test_a_matrix_and_several_answers_in_a_row() -> None:
     assert [(s.name, s.at) for s in answers.samples][:2] == [("up", 1.0), ("up", 2.0)]
     assert len(answers.samples) == 3
     assert any("cut off" in n for n in answers.notes)
+
+
+def test_frozen_values_stay_frozen_in_rounds_without_the_counter() -> None:
+    rig = Rig()
+    energy = 'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{gpu="0",UUID="GPU-a0",Hostname="n1"} 771233002'
+    power = 'DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-a0",Hostname="n1"} 233'
+    for step in range(50):
+        rig.feed(energy if step % 2 else power, T + 30 * step)
+    assert [t.fact.code for t in rig.node("n1").troubles] == ["frozen"]
+    rig.feed(energy.replace("002", "999"), T + 1500)
+    assert rig.node("n1").troubles == ()
