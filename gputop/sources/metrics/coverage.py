@@ -16,6 +16,8 @@ from gputop.sources.metrics.rows import Row
 
 _GPU_PORTS: Final = ("9400", "9835")
 """Ports of dcgm-exporter and nvidia_gpu_exporter."""
+FORGET_AFTER_S: Final = 3600.0
+"""A host without series and without a scrape target for so long was given back, not lost."""
 _SILENT: Final = "exporter_silent"
 _NO_DATA: Final = "exporter_no_data"
 
@@ -43,6 +45,7 @@ class Coverage:
         self._node_of: dict[str, NodeRef] = {}
         self._listed: dict[NodeRef, frozenset[GpuRef]] = {}
         self._told: set[tuple[NodeRef, str]] = set()
+        self._quiet_since: dict[NodeRef, float] = {}
 
     def learn(self, instance: str, node: NodeRef) -> None:
         """Remember that the exporter at an address tells of a node."""
@@ -67,8 +70,14 @@ class Coverage:
         """Return the nodes that have a trouble now."""
         return [node for node, told in self._told if told == code]
 
-    def facts(self, rows: Iterable[Row], targets: Iterable[Target]) -> list[Fact]:
-        """Return rosters of all hosts, silent ones included, and their troubles."""
+    def facts(self, rows: Iterable[Row], targets: Iterable[Target], at: float) -> list[Fact]:
+        """Return rosters of all hosts, silent ones included, and their troubles.
+
+        Args:
+            rows: All GPUs told now.
+            targets: Scrape targets of GPU exporters.
+            at: Time of the answer.
+        """
         now: dict[NodeRef, list[GpuRef]] = {}
         newest: dict[NodeRef, float] = {}
         for row in rows:
@@ -77,15 +86,16 @@ class Coverage:
         facts: list[Fact] = []
         for node, refs in now.items():
             self._listed[node] = frozenset(refs)
+            self._quiet_since.pop(node, None)
             facts.append(Roster(node, tuple(refs), at=newest[node]))
             facts += self._cleared(node)
-        facts += self._silent(now.keys(), targets)
+        facts += self._silent(now.keys(), targets, at)
         return facts
 
     def _cleared(self, node: NodeRef) -> list[Fact]:
         return [*self.trouble(node, _SILENT, ""), *self.trouble(node, _NO_DATA, "")]
 
-    def _silent(self, speaking: Iterable[NodeRef], targets: Iterable[Target]) -> list[Fact]:
+    def _silent(self, speaking: Iterable[NodeRef], targets: Iterable[Target], at: float) -> list[Fact]:
         facts: list[Fact] = []
         by_node: dict[NodeRef, Target] = {}
         for target in targets:
@@ -95,8 +105,18 @@ class Coverage:
         quiet = (self._listed.keys() | by_node.keys()) - set(speaking)
         for node in sorted(quiet, key=lambda n: (n.cluster, n.host)):
             target = by_node.get(node)
-            facts += self._silence(node, target)
+            since = self._quiet_since.setdefault(node, at)
+            if target is None and at - since > FORGET_AFTER_S:
+                facts += self._forget(node)
+            else:
+                facts += self._silence(node, target)
         return facts
+
+    def _forget(self, node: NodeRef) -> list[Fact]:
+        self._listed.pop(node, None)
+        self._quiet_since.pop(node, None)
+        self._node_of = {instance: other for instance, other in self._node_of.items() if other != node}
+        return self._cleared(node)
 
     def _silence(self, node: NodeRef, target: Target | None) -> list[Fact]:
         if target is None:

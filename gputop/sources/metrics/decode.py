@@ -110,7 +110,7 @@ class Decoder:
         facts += self._rows(rows, xids, complete=complete, all_labels=all_labels)
         if complete:
             told = [row for row in rows.by_key.values() if row.cells]
-            facts += self._coverage.facts(told, self._targets(ups, at))
+            facts += self._coverage.facts(told, self._targets(ups, at), at)
         return facts + kubernetes.facts(complete=complete)
 
     def silence(self, reason: str, at: float) -> list[Fact]:

@@ -213,3 +213,18 @@ def test_frozen_values_stay_frozen_in_rounds_without_the_counter() -> None:
     assert [t.fact.code for t in rig.node("n1").troubles] == ["frozen"]
     rig.feed(energy.replace("002", "999"), T + 1500)
     assert rig.node("n1").troubles == ()
+
+
+def test_a_host_that_was_given_back_is_forgotten() -> None:
+    decoder = Decoder(source="p", rank=2)
+    here = [Sample("DCGM_FI_DEV_GPU_TEMP", {"UUID": "GPU-a0", "Hostname": "n1"}, 40.0)]
+    left = [Sample("DCGM_FI_DEV_GPU_TEMP", {"UUID": "GPU-b0", "Hostname": "n2"}, 40.0)]
+
+    def rosters(at: float) -> dict[str, bool]:
+        return {f.ref.host: bool(f.silent) for f in decoder.decode(left, at) if isinstance(f, Roster)}
+
+    decoder.decode([*here, *left], T)
+    assert rosters(T + 30) == {"n2": False, "n1": True}
+    assert rosters(T + 3600) == {"n2": False, "n1": True}
+    assert rosters(T + 3700) == {"n2": False}
+    assert rosters(T + 3730) == {"n2": False}
