@@ -45,7 +45,8 @@ class ExporterSource:
         # Credentials in the address are settled before; what is left of them must not be shown.
         netloc = parts.netloc.rpartition("@")[2]
         url = parts._replace(netloc=netloc, path=path).geturl()
-        self.name = endpoint.name or f"exporter {netloc}"
+        # One address may serve the pages of several exporters.
+        self.name = endpoint.name or clean(f"exporter {netloc}{path.removesuffix('/metrics')}")
         self.found = endpoint.found
         self.target = clean(parts._replace(netloc=netloc, path=path, query="").geturl())
         host = parts.hostname or ""
