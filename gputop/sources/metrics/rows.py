@@ -179,12 +179,15 @@ class Rows:
         row = self.of(labels, at)
         row.scrapes[labels.exporter] = max(at, row.scrapes.get(labels.exporter, 0.0))
         is_instance = bool(row.key[3])
+        board = self.of(labels, at, whole_board=True) if is_instance else row
         for quantity, text in labels.texts:
-            on_board = is_instance and QUANTITIES[quantity].level is Level.BOARD
-            (self.of(labels, at, whole_board=True) if on_board else row).put(quantity, text, at)
+            if not is_instance or QUANTITIES[quantity].level is not Level.BOARD:
+                row.put(quantity, text, at)
+            if is_instance and quantity != "mig_profile":
+                board.put(quantity, text, at)
         if is_instance:
             # A MIG instance is proof of its board and of its mode.
-            self.of(labels, at, whole_board=True).put("mig_mode", 1.0, at)
+            board.put("mig_mode", 1.0, at)
         row.node_texts.update(labels.node_texts)
         if labels.holder is not None:
             told = row.holders.setdefault(labels.holder, {})

@@ -93,6 +93,8 @@ def test_mig_instances_stand_under_their_board() -> None:
     assert len(boards) == 2
     assert len(instances) == 4
     assert all(g.readings["temperature_c"].number for g in boards)
+    assert all(g.readings["model"].text and g.readings["mig_mode"].number == 1.0 for g in boards)
+    assert not any("mig_profile" in g.readings for g in boards)
     assert all("temperature_c" not in g.readings for g in instances.values())
     assert sorted(g.readings["utilization"].number > 50 for g in instances.values()) == [False] * 3 + [True]
     assert {g.readings["mig_profile"].value for g in instances.values()} == {"3g.40gb", "1g.10gb"}
