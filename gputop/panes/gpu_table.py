@@ -192,12 +192,16 @@ class GpuTable:
         if gpu.presence is Presence.PRESENT:
             return tuple([c.cell(gpu, context) for c in columns])
         names = [c.cell(gpu, context) for c in columns if c in (NODE, INDEX)]
-        if HOLDER not in columns:
-            return (*names, absent_cell(gpu, context), *[None] * (len(columns) - len(names) - 1))
+        if HOLDER not in columns or not holders(gpu):
+            return (*names, absent_cell(gpu, context, step=True), *[None] * (len(columns) - len(names) - 1))
         place = columns.index(HOLDER)
-        between, after = place - len(names) - 1, len(columns) - place - 1
+        between, after = place - len(names) - 1, len(columns) - place - 2
+        # Where the columns right of the holder have no room for words, they stay empty.
+        roomy = context.width >= _ROOM_FOR_THE_STEP
+        step = Cell(_NEXT.get(gpu.presence, "") if roomy else "", "info")
+        beside = (step, *[None if roomy else Cell("")] * after) if after >= 0 else ()
         return (
-            *names, absent_cell(gpu, context), *[None] * between, HOLDER.cell(gpu, context), *[Cell("")] * after
+            *names, absent_cell(gpu, context, step=False), *[None] * between, HOLDER.cell(gpu, context), *beside
         )  # fmt: skip
 
     def empty(self, context: PaneContext) -> Cell:
@@ -219,6 +223,8 @@ def group_heading(context: PaneContext, group: Group) -> Cell:
     return Cell(f"{folded}{name}", "group")
 
 
+_ROOM_FOR_THE_STEP: Final = 140
+
 _NEXT: Final = {
     Presence.RESET_REQUIRED: "reset it once nothing runs on it",
     Presence.DENIED: "needs the right to open it",
@@ -228,15 +234,21 @@ _NEXT: Final = {
 """What to do or to look at, for states that the reason does not explain by itself."""
 
 
-def absent_cell(gpu: GpuState, context: PaneContext) -> Cell:
-    """Return the state of a GPU that does not answer: what, since when, the last known, why, what next."""
+def absent_cell(gpu: GpuState, context: PaneContext, *, step: bool) -> Cell:
+    """Return the state of a GPU that does not answer: what, since when, the last known, why.
+
+    Args:
+        gpu: The GPU.
+        context: What the screen is set to.
+        step: Say also what to do or to look at next.
+    """
     since = f" {clock(gpu.presence_since, context.now)}" if gpu.presence_since else ""
     word = (PRESENCE_WORDS[gpu.presence] + since, PRESENCE_ROLES[gpu.presence])
     reason = (f", {gpu.presence_reason}" if gpu.presence_reason else "", "dim")
     util = last(gpu.readings.get("utilization"))
     told = (f", last {util:.0f}%" if util is not None else "", "stale")
-    step = _NEXT.get(gpu.presence, "")
-    return Cell.of(word, told, reason, (f", {step}" if step else "", "info"))
+    words = _NEXT.get(gpu.presence, "") if step else ""
+    return Cell.of(word, told, reason, (f", {words}" if words else "", "info"))
 
 
 def clock(at: float, now: float) -> str:

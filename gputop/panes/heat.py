@@ -54,7 +54,7 @@ def heat_summary(context: PaneContext, key: GpuKey) -> list[Cell]:
         return [Cell("gone", "dim")]
     name = Cell(f"{key.host} {gpu_name(gpu)}", "title")
     if gpu.presence is not Presence.PRESENT:
-        cells = [name, absent_cell(gpu, context)]
+        cells = [name, absent_cell(gpu, context, step=True)]
     else:
         numbers = [
             Cell.of((f"{c.column.title.split()[0]} ", "dim"), *c.cell(gpu, context).runs)

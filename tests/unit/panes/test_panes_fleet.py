@@ -1,0 +1,247 @@
+"""The Fleet pane: what each node is worth, and what is said of it first."""
+
+import pytest
+
+from gputop.fleet import Fleet
+from gputop.model.facts import GpuFact, HoldersFact, NodeFact, NodeTrouble, Presence, ProcessesFact, XidFact, XidKind
+from gputop.model.identity import NodeKey, NodeRef
+from gputop.model.workload import Holder
+from gputop.panes.header import header_lines
+from tests.unit.panes.look import (
+    EXPORTER,
+    FULL,
+    NOW,
+    NVML,
+    PROMETHEUS,
+    busy_node,
+    cell,
+    context,
+    gpu,
+    lines,
+    pod,
+    ref,
+    roster,
+    scheduled,
+    tell,
+    text,
+)
+
+
+@pytest.fixture
+def fleet() -> Fleet:
+    return Fleet()
+
+
+def shown(fleet: Fleet, host: str, column: str, now: float = NOW) -> str:
+    return cell("fleet", fleet, NodeKey("", host), column, now=now).plain
+
+
+def counts(fleet: Fleet, host: str) -> list[str]:
+    return [shown(fleet, host, c) for c in ("advertised", "healthy", "used", "free")]
+
+
+def header(fleet: Fleet, line: int, now: float = NOW) -> str:
+    left, _ = header_lines(context(fleet, now), marks=(), interval_s=1.0, read_only=True)[line]
+    return text(left)
+
+
+def test_80_columns_tell_state_gpus_counts_memory_power_heat_and_age(fleet):
+    busy_node(fleet, "gpu-a01")
+    scheduled(fleet, "gpu-a01", 8.0, 8.0)
+    pod(fleet, "llama", 8.0, "gpu-a01")
+    (line,) = lines("fleet", fleet)
+    assert line.split() == ["gpu-a01", "●", "████████", "8", "8", "8", "0", "592/637", "5.5", "71", "0s"]
+
+
+def test_each_state_of_a_gpu_has_its_own_glyph(fleet):
+    host = "gpu-a01"
+    facts = [gpu(host, i, utilization=u) for i, u in enumerate((97.0, 40.0, 0.0, 0.0, 0.0))]
+    held = HoldersFact(ref(host, 3), (Holder("kubernetes", "ml", "a", uid="u"),))
+    nobody = ProcessesFact(ref(host, 2), ())
+    lost = GpuFact(ref(host, 5), {}, Presence.LOST, "gone")
+    silent = GpuFact(ref(host, 6), {"temperature_c": 40.0})
+    tell(fleet, NVML, NOW, *facts, lost, silent, roster(host, *range(7)), nobody, held)
+    drawn = cell("fleet", fleet, NodeKey("", host), "gpus")
+    assert drawn.plain == "█▄·▁▁X?"
+    assert [role for _, role in drawn.runs[2:]] == ["free", "idle", "dim", "bad", "unknown"]
+    assert cell("fleet", fleet, NodeKey("", host), "gpus", ascii_only=True).plain == "#-.__X?"
+
+
+def test_old_load_is_unknown_in_the_strip_and_in_the_counts(fleet):
+    busy_node(fleet, "gpu-a01")
+    assert "busy 8" in header(fleet, 1)
+    assert shown(fleet, "gpu-a01", "gpus", NOW + 60) == "????????"
+    assert "busy 0" in header(fleet, 1, NOW + 60)
+    assert "not told 8" in header(fleet, 1, NOW + 60)
+    assert cell("fleet", fleet, NodeKey("", "gpu-a01"), "power", now=NOW + 60).role == "stale"
+
+
+# -- allocation -------------------------------------------------------------------------------------------
+
+
+def test_without_a_scheduler_nothing_is_free_or_used(fleet):
+    busy_node(fleet, "gpu-a01")
+    assert counts(fleet, "gpu-a01") == ["?", "?", "?", "?"]
+    assert "free ?" in header(fleet, 1)
+
+
+def test_counts_without_any_workload_told_do_not_make_a_node_free(fleet):
+    busy_node(fleet, "gpu-a01")
+    scheduled(fleet, "gpu-a01", 8.0, 7.0)
+    assert counts(fleet, "gpu-a01") == ["8", "7", "?", "?"]
+
+
+def test_free_is_healthy_less_used_and_ended_pods_use_nothing(fleet):
+    busy_node(fleet, "gpu-a01")
+    scheduled(fleet, "gpu-a01", 8.0, 7.0)
+    pod(fleet, "a", 4.0, "gpu-a01")
+    pod(fleet, "b", 2.0, "gpu-a01", phase="Succeeded")
+    assert counts(fleet, "gpu-a01") == ["8", "7", "4", "3"]
+    assert "free 3" in header(fleet, 1)
+
+
+def test_a_cordoned_node_has_nothing_free_and_says_so(fleet):
+    busy_node(fleet, "gpu-a01")
+    scheduled(fleet, "gpu-a01", 8.0, 8.0, cordoned=True)
+    pod(fleet, "a", 4.0, "gpu-a01")
+    assert counts(fleet, "gpu-a01")[3] == "-"
+    assert shown(fleet, "gpu-a01", "state").endswith("C")
+    assert "free 0" in header(fleet, 1)
+
+
+def test_shares_of_a_gpu_are_not_counted_as_hardware(fleet):
+    busy_node(fleet, "gpu-a01", 0, 1)
+    scheduled(fleet, "gpu-a01", 8.0, 8.0)
+    pod(fleet, "a", 1.0, "gpu-a01")
+    assert counts(fleet, "gpu-a01") == ["8", "8", "1", "7"]
+    assert "8 shares of 2 GPUs" in shown(fleet, "gpu-a01", "health")
+    assert "free ?" in header(fleet, 1)
+
+
+def test_where_some_nodes_have_no_scheduler_free_is_a_lower_bound(fleet):
+    busy_node(fleet, "gpu-a01")
+    busy_node(fleet, "gpu-b01")
+    scheduled(fleet, "gpu-a01", 8.0, 8.0)
+    pod(fleet, "a", 6.0, "gpu-a01")
+    assert "free ≥2" in header(fleet, 1)
+
+
+# -- sums -------------------------------------------------------------------------------------------------
+
+
+def test_a_board_that_does_not_tell_makes_a_sum_a_lower_bound(fleet):
+    tell(
+        fleet,
+        NVML,
+        NOW,
+        gpu("gpu-a01", 0, power_w=600.0),
+        gpu("gpu-a01", 1, temperature_c=50.0),
+        roster("gpu-a01", 0, 1),
+    )
+    assert shown(fleet, "gpu-a01", "power") == "≥0.6"
+    assert shown(fleet, "gpu-a01", "vram") == "?"
+
+
+def test_nothing_told_is_a_question_mark_not_0(fleet):
+    tell(fleet, NVML, NOW, roster("gpu-a01", 0))
+    assert [shown(fleet, "gpu-a01", c) for c in ("power", "temp", "vram")] == ["?", "?", "?"]
+
+
+# -- health -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ({}, ""),
+        ({"row_remap_failed": 1.0}, "gpu0 row remap FAILED"),
+        ({"row_remap_pending": 1.0}, "gpu0 row remap pending"),
+        ({"ecc_volatile_uncorrected": 2.0}, "gpu0 2 uncorrected ECC"),
+        ({"recovery_action": 2.0}, "gpu0 asks for: node reboot"),
+        ({"clock_event_reasons": 64.0}, "gpu0 hardware thermal slowdown"),
+        ({"clock_event_reasons": 4.0}, ""),
+        ({"temperature_c": 91.0}, "gpu0 91 °C"),
+        ({"ecc_volatile_corrected": 4000.0}, ""),
+        ({"ecc_aggregate_uncorrected": 3.0}, ""),
+    ],
+)
+def test_what_is_said_of_a_node(fleet, readings, words):
+    tell(fleet, NVML, NOW, GpuFact(ref("gpu-a01", 0), {**FULL, **readings}), roster("gpu-a01", 0))
+    assert shown(fleet, "gpu-a01", "health") == words
+
+
+def test_a_lost_gpu_outranks_everything_and_counts_what_else_there_is(fleet):
+    host = "gpu-a01"
+    lost = GpuFact(ref(host, 3), {}, Presence.LOST, "gone")
+    hot = GpuFact(ref(host, 1), {**FULL, "temperature_c": 95.0})
+    tell(fleet, NVML, NOW, hot, lost, XidFact(ref(host, 3), 79, XidKind.EVENT), roster(host, 1, 3))
+    assert shown(fleet, host, "health") == "gpu3 LOST, Xid 79 (+1)"
+    assert "broken 1" in header(fleet, 1)
+
+
+@pytest.mark.parametrize(("kind", "told"), [(XidKind.EVENT, True), (XidKind.LAST, False)])
+def test_an_xid_is_news_only_when_it_is_known_to_be_new(fleet, kind, told):
+    tell(fleet, PROMETHEUS, NOW, gpu("gpu-a01", 0, **FULL), XidFact(ref("gpu-a01", 0), 31, kind), roster("gpu-a01", 0))
+    assert ("gpu0 Xid 31" in shown(fleet, "gpu-a01", "health")) is told
+    assert "Xid" not in shown(fleet, "gpu-a01", "health", NOW + 2 * 3600)
+
+
+def test_fewer_gpus_than_expected(fleet):
+    busy_node(fleet, "gpu-h12", 0, 1, 2, 3)
+    tell(fleet, PROMETHEUS, NOW, NodeFact(NodeRef("gpu-h12"), {"gpus_expected": 8.0}))
+    assert shown(fleet, "gpu-h12", "health") == "lists 4 of 8 expected"
+
+
+def test_a_silent_exporter_is_named_with_how_long_it_is_silent(fleet):
+    tell(fleet, EXPORTER, NOW, gpu("gpu-a01", 0, **FULL), roster("gpu-a01", 0))
+    tell(fleet, EXPORTER, NOW, roster("gpu-a01", silent="connection refused"))
+    assert "exporter silent 41s: connection refused" in shown(fleet, "gpu-a01", "health", NOW + 41)
+    assert "exporter silent 42s: connection refused" in shown(fleet, "gpu-a01", "health", NOW + 42)
+    assert shown(fleet, "gpu-a01", "state").startswith("?")
+
+
+def test_a_trouble_is_said_and_goes_when_it_ends(fleet):
+    busy_node(fleet, "gpu-a01", 0)
+    for words in ("driver 570 does not fit library 580", ""):
+        tell(fleet, NVML, NOW, NodeTrouble(NodeRef("gpu-a01"), "driver_mismatch", words, "critical"))
+        assert shown(fleet, "gpu-a01", "health") == words
+
+
+def test_sources_that_disagree_on_a_number_are_told(fleet):
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 0, temperature_c=40.0), roster("gpu-a01", 0))
+    tell(fleet, PROMETHEUS, NOW, gpu("gpu-a01", 0, temperature_c=80.0), stale_after_s=60.0)
+    assert "gpu0: sources disagree on temperature" in shown(fleet, "gpu-a01", "health")
+
+
+def test_what_needs_a_look_comes_first_and_the_rest_by_name(fleet):
+    for host in ("gpu-a03", "gpu-a01", "gpu-a02"):
+        busy_node(fleet, host, 0)
+    tell(fleet, NVML, NOW, GpuFact(ref("gpu-a02", 0), {}, Presence.LOST, "gone"), roster("gpu-a02", 0))
+    assert [line.split()[0] for line in lines("fleet", fleet)] == ["gpu-a02", "gpu-a01", "gpu-a03"]
+
+
+def test_busy_idle_and_broken_are_never_added_to_free(fleet):
+    host = "gpu-a01"
+    held = HoldersFact(ref(host, 1), (Holder("kubernetes", "ml", "a", uid="u"),))
+    tell(fleet, NVML, NOW, gpu(host, 0, utilization=90.0), gpu(host, 1, utilization=0.0), held, roster(host, 0, 1))
+    assert header(fleet, 1).split() == ["busy", "1", "idle", "1", "free", "?"]
+
+
+def test_a_large_fleet_is_summed_up_bit_by_bit_and_ends_exact(fleet):
+    hosts = [f"n{i:03}" for i in range(300)]
+    for load in (90.0, 0.0):
+        for host in hosts:
+            tell(fleet, PROMETHEUS, NOW, gpu(host, 0, utilization=load), roster(host, 0), stale_after_s=60.0)
+        looks = [header(fleet, 1) for _ in range(3)]
+    assert "busy 0" in looks[-1]
+
+
+def test_two_fleets_with_the_same_version_do_not_share_their_workloads():
+    free = []
+    for wants in (2.0, 5.0):
+        fleet = Fleet()
+        busy_node(fleet, "gpu-a01")
+        scheduled(fleet, "gpu-a01", 8.0, 8.0)
+        pod(fleet, "a", wants, "gpu-a01")
+        free.append(counts(fleet, "gpu-a01")[3])
+    assert free == ["6", "3"]
