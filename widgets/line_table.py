@@ -115,9 +115,14 @@ class LineTable(LineCanvas, can_focus=True):
         elif dirty:
             for key in [key for key in self._rows if key in dirty]:
                 del self._rows[key]
+        rows_before = len(self._order)
         if order is not None and order is not self._order.keys and order != self._order.keys:
             self._take_order(order)
-        self.repaint()
+        rows = len(self._order)
+        if rows or rows_before:
+            # Lines below the last row are blank before and after; each line looked at costs.
+            used = self.size.height if not rows else self._header_lines + max(rows, rows_before)
+            self.repaint(range(min(used, self.size.height)))
 
     def _take_order(self, order: Sequence[Key]) -> None:
         before, after = self._order, RowOrder(order)
@@ -151,7 +156,10 @@ class LineTable(LineCanvas, can_focus=True):
 
     def set_empty(self, empty: str | Cell) -> None:
         """Take what to say when there is no row."""
-        self._empty = Cell(empty, "dim") if isinstance(empty, str) else empty
+        cell = Cell(empty, "dim") if isinstance(empty, str) else empty
+        if cell == self._empty:
+            return
+        self._empty = cell
         if not len(self._order):
             self.repaint()
 

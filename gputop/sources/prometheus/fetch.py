@@ -14,11 +14,10 @@ from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.client import PrometheusClient
 from gputop.sources.prometheus.clocks import Clocks
 from gputop.sources.prometheus.envelope import SeriesAnswer, series
+from gputop.sources.prometheus.queries import AT_ONCE
 from gputop.sources.prometheus.refusals import TooWideError
 from gputop.sources.prometheus.vectors import to_samples
 
-AT_ONCE: Final = 4
-"""Requests at a time: the server has 20 slots for everybody (--query.max-concurrency)."""
 _WARNINGS_KEPT: Final = 3
 _T = TypeVar("_T")
 

@@ -13,6 +13,8 @@ PROBE: Final = (
     'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|gpu_.+|amd_.+|kubernetes_io:container_accel.+"%s})'
 )
 
+AT_ONCE: Final = 4
+"""Requests at a time: the server has 20 slots for everybody (--query.max-concurrency)."""
 SMALL_FLEET: Final = 1024
 """GPUs up to which series are asked for with all their labels and many names at once."""
 NAMES_AT_ONCE: Final = 10

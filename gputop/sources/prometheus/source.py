@@ -20,6 +20,7 @@ from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import SKEW_WORTH_TELLING_S, Clocks
 from gputop.sources.prometheus.envelope import number
 from gputop.sources.prometheus.queries import (
+    AT_ONCE,
     FIRST,
     IDENTITY_LABELS,
     KSM_QUERIES,
@@ -205,15 +206,24 @@ class PrometheusSource:
             # The first paint does not wait for the rest.
             async for batch in self._decode(self._decoder, samples, asked_at, interval_s, complete=False):
                 yield batch
-        samples += await self._values(fetcher, rest, asked_at)
+        large = self._gpus > SMALL_FLEET
+        if not large:
+            samples += await self._values(fetcher, rest, asked_at)
         samples += await self._up(fetcher, asked_at)
         async for batch in self._decode(self._decoder, samples, asked_at, interval_s, complete=True):
             yield batch
+        if large:
+            # All samples of 10,240 GPUs at once are half a gigabyte; these derive nothing from one another.
+            samples = []
+            for names in _chunks(rest, AT_ONCE):
+                part = await self._values(fetcher, names, asked_at)
+                async for batch in self._decode(self._decoder, part, asked_at, interval_s, complete=False):
+                    yield batch
         if time.monotonic() - self._ksm_at > _KSM_EVERY_S or not self._ksm_at:
             self._ksm_at = time.monotonic()
-            kube = await self._kube(fetcher, asked_at)
+            kube, whole = await self._kube(fetcher, asked_at)
             self._ksm_seen = bool(kube)
-            async for batch in self._decode(self._kube_decoder, kube, asked_at, _KSM_EVERY_S, complete=True):
+            async for batch in self._decode(self._kube_decoder, kube, asked_at, _KSM_EVERY_S, complete=whole):
                 yield batch
 
     def _count(self, samples: Sequence[Sample]) -> None:
@@ -287,20 +297,26 @@ class PrometheusSource:
         }
         return samples
 
-    async def _kube(self, fetcher: "Fetcher", asked_at: float) -> list[Sample]:
+    async def _kube(self, fetcher: "Fetcher", asked_at: float) -> tuple[list[Sample], bool]:
+        """Return what kube-state-metrics tells, and whether every query was answered.
+
+        A workload that is missing from a part of the answers is not gone.
+        """
         part = matcher_part(self._matchers)
         samples: list[Sample] = []
+        whole = True
         for name, query in KSM_QUERIES:
             try:
                 answers = await fetcher.query(query % ((part,) * query.count("%s")))
             except SourceError as error:
                 self._troubles = (*self._troubles[:2], f"kube-state-metrics: {error.reason}")
+                whole = False
                 continue
             for one in answers:
                 if one.value is not None:
                     labels = {k: v for k, v in one.metric.items() if k != "__name__"}
                     samples.append(Sample(name, labels, number(one.value[1]), asked_at + self._clocks.offset_s))
-        return samples
+        return samples, whole
 
     async def _decode(
         self, decoder: Decoder, samples: list[Sample], asked_at: float, interval_s: float, *, complete: bool
@@ -313,7 +329,8 @@ class PrometheusSource:
 
     def _decode_now(self, decoder: Decoder, samples: list[Sample], at: float, complete: bool) -> list[Fact]:  # noqa: FBT001 - in a thread
         began = time.thread_time()
-        facts = decoder.decode(samples, at, complete=complete)
+        # What is read in parts was reduced by the server, which dropped workload labels.
+        facts = decoder.decode(samples, at, complete=complete, all_labels=complete)
         self._cpu_s += time.thread_time() - began
         return facts
 
