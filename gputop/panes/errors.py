@@ -69,7 +69,9 @@ def interest(gpu: GpuState) -> float:
     return 0.0
 
 
-_WORTH_TELLING: Final = ("ecc_volatile_corrected", "ecc_aggregate_uncorrected", "ecc_aggregate_corrected")
+_WORTH_TELLING: Final = (
+    "ecc_volatile_corrected", "ecc_aggregate_uncorrected", "ecc_aggregate_corrected", *_LINK_ERRORS,
+)  # fmt: skip
 
 
 def _bad_if_any(value: float) -> str:
@@ -169,7 +171,7 @@ def _action(gpu: GpuState, context: PaneContext) -> Cell:
 
 COLUMNS: Final = (
     *(_ecc_column(*row) for row in _ECC),
-    GpuColumn(Column("remap", "REMAP", 9, min_width=7, priority=1), _remap, number_value("row_remap_uncorrected")),
+    GpuColumn(Column("remap", "REMAP", 9, priority=1), _remap, number_value("row_remap_uncorrected")),
     GpuColumn(Column("xid", "XID", 20, min_width=16, flex=1, priority=1), xid_cell, number_value("last_xid")),
     GpuColumn(Column("links", "NVL-ERR", 7, align="right", priority=4, descending=True), _links, link_errors),
     GpuColumn(

@@ -15,9 +15,9 @@ from gputop.panes.ascii import Titled, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.errors import QUANTITIES
 from gputop.panes.filter import Searchable, matches, terms_of
-from gputop.panes.format import age, gib, kilowatt, last
+from gputop.panes.format import age, gib, is_na, kilowatt, last
 from gputop.panes.gpu_table import group_heading, no_rows, text_of
-from gputop.panes.gpus import HOT_C, IDLE_PERCENT
+from gputop.panes.gpus import HOT_C, IDLE_PERCENT, activity
 from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import BROKEN, PRESENCE_WORDS
@@ -25,8 +25,6 @@ from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
 from gputop.widgets.levels import level_glyph, util_role
 from gputop.widgets.row_order import Group
-
-_GLYPHS: Final = 16
 
 
 class Row(Struct, frozen=True):
@@ -48,8 +46,11 @@ def gpu_glyph(gpu: GpuState, load: float | None, *, held: bool | None, ascii_onl
     """
     if gpu.presence in BROKEN:
         return "X", "bad"
-    if gpu.presence is not Presence.PRESENT or load is None:
+    if gpu.presence is not Presence.PRESENT:
         return "?", "unknown"
+    if load is None:
+        # A board in MIG mode has no load of its own: its instances have.
+        return ("-", "na") if is_na(gpu.readings.get(activity(gpu))) else ("?", "unknown")
     if load < IDLE_PERCENT and held is False:
         return ("." if ascii_only else "·"), "free"
     if load < IDLE_PERCENT:
@@ -198,9 +199,7 @@ def _number(key: str, title: str, priority: int, part: str, cell: Callable[[Row]
 COLUMNS: Final = (
     FleetColumn(Column("node", "NODE", 10, min_width=8, flex=2), lambda r: Cell(r.key.host), lambda r: r.key.host),
     FleetColumn(Column("state", "S", 2), _state, lambda r: r.summary.needs_a_look),
-    FleetColumn(
-        Column("gpus", "GPUS", _GLYPHS, min_width=8, descending=True), _glyphs, lambda r: float(r.summary.busy)
-    ),
+    FleetColumn(Column("gpus", "GPUS", 8, flex=2, descending=True), _glyphs, lambda r: float(r.summary.busy)),
     _number("advertised", "ADV", 2, "advertised", _advertised),
     _number("healthy", "HLT", 2, "healthy", _healthy),
     _number("used", "USE", 2, "used"),

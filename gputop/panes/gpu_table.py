@@ -78,7 +78,7 @@ def node_cell(gpu: GpuState, _: PaneContext) -> Cell:
 
 
 INDEX: Final = GpuColumn(Column("index", "#", 5, min_width=3, align="right"), index_cell, _place)
-NODE: Final = GpuColumn(Column("node", "NODE", 14, min_width=8), node_cell, lambda gpu: gpu.key.host)
+NODE: Final = GpuColumn(Column("node", "NODE", 10, min_width=8, flex=1), node_cell, lambda gpu: gpu.key.host)
 HOLDER: Final = GpuColumn(
     Column("holder", "HOLDER", 20, min_width=14, flex=3, priority=2),
     lambda gpu, context: holder_cell(gpu, context.now, ascii_only=context.ascii_only),

@@ -44,6 +44,7 @@ def legend(context: PaneContext) -> list[Cell]:
         Cell.of((idle, "idle"), (" idle", "dim")),
         Cell.of(("X", "bad"), (" broken", "dim")),
         Cell.of(("?", "unknown"), (" not told", "dim")),
+        Cell.of(("-", "na"), (" n/a", "dim")),
     ]
 
 

@@ -5,6 +5,7 @@ import pytest
 from gputop.fleet import Fleet
 from gputop.model.facts import GpuFact, HoldersFact, NodeFact, NodeTrouble, Presence, ProcessesFact, XidFact, XidKind
 from gputop.model.identity import NodeKey, NodeRef
+from gputop.model.reading import NOT_SUPPORTED
 from gputop.model.workload import Holder
 from gputop.panes.header import header_lines
 from tests.unit.panes.look import (
@@ -60,11 +61,12 @@ def test_each_state_of_a_gpu_has_its_own_glyph(fleet):
     nobody = ProcessesFact(ref(host, 2), ())
     lost = GpuFact(ref(host, 5), {}, Presence.LOST, "gone")
     silent = GpuFact(ref(host, 6), {"temperature_c": 40.0})
-    tell(fleet, NVML, NOW, *facts, lost, silent, roster(host, *range(7)), nobody, held)
+    sliced = GpuFact(ref(host, 7), {"utilization": NOT_SUPPORTED})
+    tell(fleet, NVML, NOW, *facts, lost, silent, sliced, roster(host, *range(8)), nobody, held)
     drawn = cell("fleet", fleet, NodeKey("", host), "gpus")
-    assert drawn.plain == "█▄·▁▁X?"
-    assert [role for _, role in drawn.runs[2:]] == ["free", "idle", "dim", "bad", "unknown"]
-    assert cell("fleet", fleet, NodeKey("", host), "gpus", ascii_only=True).plain == "#-.__X?"
+    assert drawn.plain == "█▄·▁▁X?-"
+    assert [role for _, role in drawn.runs[2:]] == ["free", "idle", "dim", "bad", "unknown", "na"]
+    assert cell("fleet", fleet, NodeKey("", host), "gpus", ascii_only=True).plain == "#-.__X?-"
 
 
 def test_old_load_is_unknown_in_the_strip_and_in_the_counts(fleet):
