@@ -16,7 +16,7 @@ from gputop.panes.gpus import IDLE_PERCENT
 from gputop.panes.words import BROKEN
 
 _MAIN: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_ANEW_AT_ONCE: Final = 256
+_ANEW_AT_ONCE: Final = 128
 """Nodes summed up anew for one look at the fleet, so that a key press never waits for all of a large one.
 A node beyond that keeps its last summary until the next look."""
 
