@@ -1,6 +1,6 @@
 """The screen over the simulated NVML alone, as on a machine with 8 GPUs: what the benchmark measures.
 
-    python -m tests.bench.nvml_screen [SCENARIO] [options of gputop]
+python -m tests.bench.nvml_screen [SCENARIO] [options of gputop]
 """
 
 import os
@@ -22,7 +22,8 @@ def main() -> int:
     if len(sys.argv) > 2:
         flags["theme"] = sys.argv[2]
     config = load(flags, {}, Path("/nonexistent"))
-    command = [sys.executable, "-m", "gputop.demo.nvml", "--scenario", scenario, "--", "-m", "gputop.sources.nvml.child"]
+    child = ["-m", "gputop.sources.nvml.child"]
+    command = [sys.executable, "-m", "gputop.demo.nvml", "--scenario", scenario, "--", *child]
     session = Session(config, [NvmlSource("gpu-001", command, "bench")])
     return run(GputopApp(session, load_themes(None), abilities(os.environ, sys.stderr.encoding)), mouse=False)
 

@@ -140,12 +140,14 @@ async def test_the_palette_carries_out_what_was_chosen() -> None:
 
 
 async def test_release_lets_go_and_takes_up_again() -> None:
-    async with app(Told(*_facts())).run_test(size=(100, 40)) as pilot:
+    screen = app(Told(*_facts()))
+    supervisor = screen.session.supervisor
+    async with screen.run_test(size=(100, 40)) as pilot:
         await shows(pilot, "97%")
         await pilot.press("R")
-        await until(pilot, lambda _: pilot.app.session.supervisor.released("nvml"), "released")
+        await until(pilot, lambda _: supervisor.released("nvml"), "released")
         await pilot.press("R")
-        await until(pilot, lambda _: not pilot.app.session.supervisor.released("nvml"), "taken up")
+        await until(pilot, lambda _: not supervisor.released("nvml"), "taken up")
 
 
 async def test_ascii_draws_nothing_but_ascii() -> None:

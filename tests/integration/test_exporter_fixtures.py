@@ -83,7 +83,7 @@ def test_no_marker_passes_for_a_number(path: Path) -> None:
             if isinstance(reading.value, float):
                 assert QUANTITIES[quantity].low <= reading.value <= QUANTITIES[quantity].high
         memory = gpu.readings.get("memory_temperature_c")
-        assert memory is None or isinstance(memory.value, Absent) or memory.value > 0
+        assert memory is None or isinstance(memory.value, Absent) or (memory.number or 0.0) > 0
 
 
 def test_what_is_peculiar_to_single_pages() -> None:

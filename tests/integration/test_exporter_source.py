@@ -2,10 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from socket import socket
+from typing import cast
 
 import pytest
 
@@ -44,7 +45,7 @@ class Reader:
                 if batch.round_done:
                     break
         finally:
-            await rounds.aclose()
+            await close(rounds)
         return self.fleet.view()
 
     async def failure(self) -> SourceError:
@@ -53,8 +54,13 @@ class Reader:
         return caught.value
 
 
+async def close(rounds: AsyncIterator[Batch]) -> None:
+    # A source gives a generator, though the protocol promises only an iterator.
+    await cast(AsyncGenerator[Batch, None], rounds).aclose()
+
+
 def endpoint(stub: StubExporter, **more: object) -> Endpoint:
-    return Endpoint(**{"url": stub.url, "timeout_s": 2.0, "found": "--exporter", **more})  # pyright: ignore[reportArgumentType]
+    return Endpoint(**{"url": stub.url, "timeout_s": 2.0, "found": "--exporter", **more})
 
 
 async def test_a_page_becomes_a_row(stub: StubExporter) -> None:
@@ -252,7 +258,7 @@ async def test_it_is_not_read_faster_than_it_can_change(stub: StubExporter) -> N
     assert not done
     board.refresh()
     assert (await waiting).facts
-    await rounds.aclose()
+    await close(rounds)
 
 
 @pytest.mark.parametrize("own", ["ca.pem", False])
