@@ -21,6 +21,7 @@ from gputop.screens.footer import Footer
 from gputop.screens.heat import HeatScreen
 from gputop.screens.state import PaneState
 from gputop.widgets.cells import Cell
+from gputop.widgets.columns import Column
 from gputop.widgets.line_table import LineTable
 from gputop.widgets.prompt import Prompt
 from gputop.widgets.status_line import StatusLines
@@ -43,6 +44,7 @@ class MainScreen(WatchScreen):
         self._lower_pane = ProcessesPane()
         self._shown: PaneContext | None = None
         self._changes = Changes(rows=True)
+        self._columns: tuple[Column, ...] = ()
 
     def compose(self) -> ComposeResult:
         """Lay out header, table, lower table, filter line and footer."""
@@ -122,11 +124,19 @@ class MainScreen(WatchScreen):
         began = time.perf_counter()
         if state.take_order(context, time.monotonic(), rows_changed=self._changes.rows):
             state.took(time.perf_counter() - began)
+        self._place_columns(context)
         self.table.set_empty(state.pane.empty(context))
         self.table.update(state.order)
         self._tick_lower(context)
         self._tick_header(context)
         self.query_one(Footer).show(state.pane.id)
+
+    def _place_columns(self, context: PaneContext) -> None:
+        """Give the table the pane's columns when they are others: a second node brings a column of its own."""
+        columns = self.pane.pane.columns(context)
+        if columns is not self._columns:
+            self._columns = columns
+            self.table.set_columns(columns)
 
     def _tick_lower(self, context: PaneContext) -> None:
         if self.lower.display:
@@ -195,7 +205,7 @@ class MainScreen(WatchScreen):
     def _show_pane(self) -> None:
         context = self._shown = self.context()
         state = self.pane
-        self.table.set_columns(state.pane.columns(context))
+        self._place_columns(context)
         column, descending = state.sort or (None, False)
         self.table.set_sort(column, descending=descending)
         self.lower.set_columns(self._lower_pane.columns(context))

@@ -162,3 +162,14 @@ async def test_ascii_draws_nothing_but_ascii() -> None:
 async def test_an_unknown_theme_is_said_and_costs_nothing() -> None:
     async with app(Told(*_facts()), theme="no-such").run_test(size=(100, 30)) as pilot:
         await shows(pilot, "no theme no-such")
+
+
+async def test_a_second_node_brings_its_column_without_shifting_the_others() -> None:
+    source = Told(*_facts())
+    async with app(source, pane="gpus").run_test(size=(120, 40)) as pilot:
+        await shows(pilot, "97%")
+        source.queue.put_nowait(_facts(host="gpu-a04"))
+        screen = await shows(pilot, "NODE", "gpu-a04")
+        heading = next(line for line in screen.splitlines() if "NODE" in line and "UTIL" in line)
+        row = next(line for line in screen.splitlines() if "gpu-a03" in line and "97%" in line)
+        assert heading.index("UTIL") <= row.index("97%") <= heading.index("UTIL") + 4
