@@ -65,8 +65,8 @@ screenshots: environment ## Draw the pictures in screenshots/ anew
 	GPUTOP_WRITE_SCREENSHOTS=1 $(PYTEST) tests/e2e -k screenshot $(ARGS)
 
 .PHONY: docs
-docs: environment ## Write docs/configuration.md anew from the settings table
-	$(BIN)/python -m gputop.config.reference docs/configuration.md
+docs: environment ## Write docs/configuration.md and docs/keys.md anew from their tables
+	$(BIN)/python -m gputop.config.document docs
 
 .PHONY: lock
 lock: environment ## Pin the newest dependencies anew

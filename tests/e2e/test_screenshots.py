@@ -1,0 +1,53 @@
+"""Pictures of each pane over the simulated cluster: drawn anew by `make screenshots`, and always drawable."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gputop.app import GputopApp
+from gputop.config.config import load
+from gputop.session import open_demo
+from gputop.terminal import TerminalAbilities
+from gputop.themes.loader import load_themes
+from tests.e2e.rig import shows
+
+FOLDER = Path(__file__).parents[2] / "screenshots"
+SIZES = [(80, 24), (200, 50)]
+PANES = {"fleet": "HEALTH", "gpus": "HOLDER", "memory": "RESVD", "errors": "REMAP", "sources": "STATE"}
+
+
+def _write_png(svg: Path) -> None:
+    """Draw the SVG with a browser, which falls back to other fonts for braille and marks as terminals do."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        return
+    box = re.search(r'viewBox="0 0 (\d+)(?:\.\d+)? (\d+)', svg.read_text(encoding="utf-8"))
+    assert box is not None
+    width, height = box.groups()
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--window-size={width},{height}"]
+    target = svg.with_suffix(".png")
+    subprocess.run(
+        [chromium, *options, f"--screenshot={target}", svg.as_uri()], check=True, capture_output=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda s: f"{s[0]}x{s[1]}")
+@pytest.mark.parametrize("pane", PANES)
+async def test_screenshot_of_each_pane(pane: str, size: tuple[int, int], tmp_path: Path) -> None:
+    config = load({"pane": pane, "theme": "dark"}, {}, tmp_path / "none.toml")
+    session = open_demo(config, "default")
+    app = GputopApp(session, load_themes(None), TerminalAbilities("truecolor", no_color=False, unicode=True))
+    async with app.run_test(size=size) as pilot:
+        await shows(pilot, PANES[pane], "prometheus", "DEMO")
+        if pane != "sources":
+            await shows(pilot, "gpu-001", " nodes ")
+        svg = app.export_screenshot(title="gputop demo", simplify=True)
+    assert "gputop" in svg
+    if os.environ.get("GPUTOP_WRITE_SCREENSHOTS"):
+        path = FOLDER / f"{pane}-{size[0]}x{size[1]}.svg"
+        path.write_text(svg, encoding="utf-8")
+        _write_png(path)
