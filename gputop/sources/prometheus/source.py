@@ -191,8 +191,10 @@ class PrometheusSource:
     async def _round(self, fetcher: "Fetcher", board: DemandBoard, interval_s: float) -> AsyncIterator[Batch]:
         """Ask for everything once; what is derived needs all samples of a round together."""
         await self._measure_clock(fetcher)
-        if time.monotonic() - self._probed_at > _PROBE_EVERY_S or not self._probed_at:
+        if time.monotonic() - self._probed_at > _PROBE_EVERY_S or not self._probed_at or self._names == frozenset():
             await self._probe(fetcher)
+        if self._names == frozenset():
+            self._troubles = (*self._troubles, "it has no metric of any GPU exporter")
         identity = identities(self._names)
         asked_at = time.time() - self._clocks.offset_s
         await self._read_times(fetcher, identity)
