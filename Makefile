@@ -58,7 +58,7 @@ bench: environment ## Measure speed and memory beside nvitop and a bare Textual 
 
 .PHONY: gpu-check
 gpu-check: environment ## Check against the real NVIDIA GPU of this machine
-	GPUTOP_REQUIRE_GPU=1 $(PYTEST) -m gpu -s $(ARGS)
+	GPUTOP_REQUIRE_GPU=1 $(BIN)/python -m tests.gpu.check $(ARGS)
 
 .PHONY: screenshots
 screenshots: environment ## Draw the pictures in screenshots/ anew
