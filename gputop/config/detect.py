@@ -4,14 +4,19 @@ Nothing here waits: the only addresses asked are on the loopback, each for at mo
 version cannot read yet is found and named all the same.
 """
 
+import http.client
 import json
-import urllib.error
-import urllib.request
+import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from msgspec import Struct
+
+from gputop.model.endpoint import split_credentials
+from gputop.model.text import clean
 
 _PROBE_S: Final = 0.5
 _PROBE_BYTES: Final = 65536
@@ -27,6 +32,7 @@ _LIBRARIES: Final = (
     "/run/opengl-driver/lib/libnvidia-ml.so.1",
 )
 _LOCAL_PROMETHEUS: Final = "http://127.0.0.1:9090"
+_BUILD_INFO: Final = f"{_LOCAL_PROMETHEUS}/api/v1/status/buildinfo"
 _LOCAL_EXPORTERS: Final = (
     ("http://127.0.0.1:9400/metrics", b"DCGM_FI_"),
     ("http://127.0.0.1:9835/metrics", b"nvidia_smi_"),
@@ -50,14 +56,40 @@ class Found(Struct, frozen=True):
 
 
 def probe(url: str) -> bytes:
-    """Return the beginning of what a loopback address answers; empty when it does not, in half a second."""
-    # Proxies are left out: a probe of the own machine must not leave it.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    """Return the beginning of what a loopback address answers; empty when it does not answer with success.
+
+    Redirects are not followed and proxies not used: a look at the own machine must not leave it.
+    """
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PROBE_S)
     try:
-        with opener.open(url, timeout=_PROBE_S) as answer:
-            return bytes(answer.read(_PROBE_BYTES))
-    except (OSError, urllib.error.URLError, ValueError):
+        connection.request("GET", parts.path)
+        answer = connection.getresponse()
+        return answer.read(_PROBE_BYTES) if answer.status == http.HTTPStatus.OK else b""
+    except (OSError, http.client.HTTPException, ValueError):
         return b""
+    finally:
+        connection.close()
+
+
+def answers(probe: Callable[[str], bytes], urls: tuple[str, ...]) -> dict[str, bytes]:
+    """Ask several addresses at once and return what each said within half a second, empty for the late ones.
+
+    A socket's timeout begins anew with each byte, so a server that drips would hold the start for minutes;
+    threads that nobody waits for do not.
+    """
+    said: dict[str, bytes] = {}
+
+    def ask(url: str) -> None:
+        said[url] = probe(url)
+
+    threads = [threading.Thread(target=ask, args=(url,), name=f"probe {url}", daemon=True) for url in urls]
+    for thread in threads:
+        thread.start()
+    ends = time.monotonic() + _PROBE_S
+    for thread in threads:
+        thread.join(max(0.0, ends - time.monotonic()))
+    return {url: said.get(url, b"") for url in urls}
 
 
 class Surroundings(Struct, frozen=True):
@@ -75,7 +107,11 @@ class Surroundings(Struct, frozen=True):
 
     def has(self, path: str) -> bool:
         """Whether a file or folder is there."""
-        return (self.root / path.lstrip("/")).exists()
+        try:
+            return (self.root / path.lstrip("/")).exists()
+        except OSError:
+            # A folder that we may not enter, as HOME of another user under sudo.
+            return False
 
     def text(self, path: Path) -> str:
         """Return a small file's text, or "" if it cannot be read."""
@@ -89,9 +125,10 @@ def detect_nvml(around: Surroundings) -> Found | None:
     """Return how one can tell that there is an NVIDIA GPU here, or None if nothing says so."""
     if around.has("/proc/driver/nvidia/version"):
         return Found("nvml", "libnvidia-ml.so.1", "/proc/driver/nvidia/version: the driver is loaded")
-    for library in _LIBRARIES:
+    named = (f"{folder}/libnvidia-ml.so.1" for folder in around.env.get("LD_LIBRARY_PATH", "").split(":") if folder)
+    for library in (*_LIBRARIES, *named):
         if around.has(library):
-            return Found("nvml", "libnvidia-ml.so.1", f"{library} is installed")
+            return Found("nvml", "libnvidia-ml.so.1", f"{clean(library)} is installed")
     for device in sorted((around.root / "sys/bus/pci/devices").glob("*")):
         if around.text(device / "vendor") == _NVIDIA_VENDOR:
             kind = around.text(device / "class")
@@ -105,26 +142,41 @@ def detect(around: Surroundings, *, network: bool = True) -> tuple[Found, ...]:
 
     Args:
         around: Where to look.
-        network: Ask loopback addresses too.
+        network: Look for servers too: loopback addresses, and the one that PROMETHEUS_URL names.
     """
     found = [detect_nvml(around), *(_by_network(around) if network else ()), _kubernetes(around)]
     nomad = around.env.get("NOMAD_ADDR")
     if nomad:
-        found.append(Found("nomad", nomad, "NOMAD_ADDR", read=False))
+        found.append(Found("nomad", _bare(nomad)[0], "NOMAD_ADDR", read=False))
     return tuple(f for f in found if f is not None)
+
+
+def _bare(url: str) -> tuple[str, bool]:
+    """Return an address of a variable without credentials, "" if it is none, and whether it had some."""
+    try:
+        bare, user, password = split_credentials(url)
+    except ValueError:
+        return "", False
+    return clean(bare).strip(), bool(user or password)
 
 
 def _by_network(around: Surroundings) -> list[Found]:
     found: list[Found] = []
-    named = around.env.get("PROMETHEUS_URL")
-    if named and named.startswith(("http://", "https://")):
-        found.append(Found("prometheus", named, "PROMETHEUS_URL"))
-    elif _is_prometheus(around.probe(f"{_LOCAL_PROMETHEUS}/api/v1/status/buildinfo")):
+    named, had_credentials = _bare(around.env.get("PROMETHEUS_URL", ""))
+    use_named = named.startswith(("http://", "https://"))
+    asked = (*(() if use_named else (_BUILD_INFO,)), *(url for url, _ in _LOCAL_EXPORTERS))
+    said = answers(around.probe, asked)
+    if use_named:
+        how = "PROMETHEUS_URL"
+        if had_credentials:
+            how += ", without the credentials in it: those are read from GPUTOP_PROMETHEUS_URL alone"
+        found.append(Found("prometheus", named.rstrip("/"), how))
+    elif _is_prometheus(said[_BUILD_INFO]):
         found.append(Found("prometheus", _LOCAL_PROMETHEUS, f"{_LOCAL_PROMETHEUS} answers as Prometheus"))
     found += [
         Found("exporter", url, f"{url} answers with {mark.decode()}…")
         for url, mark in _LOCAL_EXPORTERS
-        if mark in around.probe(url)
+        if mark in said[url]
     ]
     return found
 
@@ -132,15 +184,16 @@ def _by_network(around: Surroundings) -> list[Found]:
 def _is_prometheus(body: bytes) -> bool:
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
-    return isinstance(answer, dict) and answer.get("status") == "success"
+    data = answer.get("data") if isinstance(answer, dict) and answer.get("status") == "success" else None
+    return isinstance(data, dict) and "version" in data
 
 
 def _kubernetes(around: Surroundings) -> Found | None:
     named = around.env.get("KUBECONFIG")
     if named:
-        return Found("kubernetes", named, "KUBECONFIG", read=False)
+        return Found("kubernetes", clean(named), "KUBECONFIG", read=False)
     home = around.env.get("HOME", "/").lstrip("/")
     if around.has(f"{home}/.kube/config"):
         return Found("kubernetes", "~/.kube/config", "the file is there", read=False)

@@ -14,8 +14,10 @@ _HEAD: Final = """# Configuration
 
 Made from `gputop/config/settings.py` by `python -m gputop.config.document docs`.
 
-A value comes from the command line, else the environment, else `config.toml` in `$GPUTOP_CONFIG_DIR` or
-`$XDG_CONFIG_HOME/gputop`, else what is detected, else the default. `gputop doctor` says where each came from.
+A value comes from the command line, else the environment, else the file, else what is detected, else the default.
+`gputop doctor` says where each came from. The file is what `--config FILE` or `GPUTOP_CONFIG` names, else
+`config.toml` in `$GPUTOP_CONFIG_DIR`, `$XDG_CONFIG_HOME/gputop` or `~/.config/gputop`. Paths in it begin at its own
+folder or with `~`. A mistake in any of them ends gputop with exit code 2 and a line that names the place and the key.
 Options stand before or after the command. A secret has no option: a command line is seen by every user of the
 machine.
 
@@ -34,17 +36,21 @@ option or variable.
 url = "https://mimir.example/prometheus"   # with the path prefix of the API
 name = "prod"
 username = "ann"
-password_file = "~/.secrets/mimir"         # or password_env
-# token_file, token_env, or token_command = ["print-token", "--audience", "prom"]
+password_file = "~/.secrets/mimir"         # or password_env = "VARIABLE"
+# one of token_file, token_env, token_command = ["print-token", "--audience", "prom"]
 # client_cert, client_key, ca_file, insecure = true
 tenant = "team-a"                          # X-Scope-OrgID
-headers = { X-Extra = "value" }            # or headers_file with "Name: value" lines
+headers = { X-A = "value", X-B = { env = "VARIABLE" }, X-C = { file = "path" } }
+# headers_file = "path"                    # of lines "Name: value"
 selector = 'cluster="prod-eu"'             # added to every query
 cluster = "prod-eu"                        # where no label tells it
 timeout_s = 10
 ```
 
-These variables complete a server given by option or variable:
+A user and password in an address (`https://ann:word@prom.example`) are taken from the file and from variables, never
+from the command line, and are not shown again.
+
+These variables complete a Prometheus given by option or variable:
 
 """
 
@@ -55,14 +61,14 @@ def configuration() -> str:
     for s in SETTINGS:
         option = f"`{s.flag}`" if s.flag else ""
         if s.type is Type.SWITCH:
-            option += " / `--allow-actions`" if s.name == "read_only" else f" / `--no-{s.flag.removeprefix('--')}`"
+            option += f" / `{s.negative}`"
         elif s.metavar:
             option = f"`{s.flag} {s.metavar}`"
         name = f"`{s.name}`" if s.in_file else f"`{s.name}` (not in the file)"
         default = "" if s.default in (None, "", ()) else f"`{s.default}`"
         words = s.words.replace("|", "\\|")
         rows.append(f"| {name} | {option} | {f'`{s.env}`' if s.env else ''} | {default} | {words} |")
-    variables = "\n".join(f"* `{name}`: {key}" for key, name in ENDPOINT_ENV.items())
+    variables = "\n".join(f"* `{name}`: `{key}`" for key, name in ENDPOINT_ENV.items())
     return _HEAD + "\n".join(rows) + "\n" + _ENDPOINTS + variables + "\n"
 
 

@@ -16,6 +16,7 @@ class Type(StrEnum):
     """What values a setting takes."""
 
     TEXT = "text"
+    PATH = "path"
     TEXTS = "texts"
     SWITCH = "switch"
     NUMBER = "number"
@@ -47,6 +48,13 @@ class Setting(Struct, frozen=True):
     metavar: str = ""
     check: Callable[[object], str] | None = None
     in_file: bool = True
+
+    @property
+    def negative(self) -> str:
+        """Option that turns a switch off, "" where there is none."""
+        if self.type is not Type.SWITCH:
+            return ""
+        return "--allow-actions" if self.name == "read_only" else f"--no-{self.flag.removeprefix('--')}"
 
 
 LEAST_INTERVAL_S: Final = 0.2
@@ -84,9 +92,9 @@ SETTINGS: Final = (
             "Sample SM and tensor activity by GPM (Hopper and newer). Off by default: reports differ on "
             "whether it disturbs profilers.", "--profiling", "GPUTOP_PROFILING"),
     Setting("prometheus_urls", Type.TEXTS, (), "Prometheus, or anything that speaks its API; may be repeated.",
-            "--prometheus", "GPUTOP_PROMETHEUS_URL", "URL"),
+            "--prometheus", "GPUTOP_PROMETHEUS_URL", "URL", in_file=False),
     Setting("exporters_urls", Type.TEXTS, (), "An exporter's page, read directly; may be repeated.",
-            "--exporter", "GPUTOP_EXPORTERS", "URL"),
+            "--exporter", "GPUTOP_EXPORTERS", "URL", in_file=False),
     Setting("selector", Type.TEXT, "", 'Label matchers for every query, such as cluster="prod-eu".',
             "--selector", "GPUTOP_SELECTOR", "MATCHERS"),
     Setting("cluster", Type.TEXT, "", "Name of the cluster, where no label tells it.",
@@ -100,7 +108,7 @@ SETTINGS: Final = (
     Setting("mouse", Type.SWITCH, True, "Take mouse clicks and the wheel.", "--mouse", "GPUTOP_MOUSE"),
     Setting("read_only", Type.SWITCH, True, "Offer no action that changes anything.",
             "--read-only", "GPUTOP_READ_ONLY"),
-    Setting("log_file", Type.TEXT, "", "Where to write a log; none by default.",
+    Setting("log_file", Type.PATH, "", "Where to write a log; none by default.",
             "--log-file", "GPUTOP_LOG_FILE", "FILE"),
     Setting("bundle", Type.TEXTS, (), "Read files instead of this machine: a folder, tar.gz or file; may be "
             "repeated.", "--bundle", metavar="PATH", in_file=False),

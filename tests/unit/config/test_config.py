@@ -44,7 +44,7 @@ def test_an_interval_that_would_spin_or_never_come_is_refused(tmp_path: Path, va
     [
         ("intervall = 2", "did you mean interval"),
         ("interval = 'fast'", "must be a number"),
-        ("nvml = 1", "must be a switch"),
+        ("nvml = 1", "must be true or false"),
         ("demo = 'x'", "no such setting"),
         ("= 3", "config.toml"),
         ("[[prometheus]]\nurl = 'ftp://x'", "http"),
