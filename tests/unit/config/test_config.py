@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from gputop.config.config import Config, ConfigError, load
-from gputop.config.paths import paths
 from gputop.config.settings import SETTINGS
 
 TOKEN = "abc-very-secret"
@@ -116,10 +115,3 @@ def test_variables_complete_a_prometheus_that_was_named(tmp_path: Path) -> None:
 def test_a_header_cannot_carry_another(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="header"):
         _load(tmp_path, '[[prometheus]]\nurl = "http://x"\nheaders = { X = "a\\nY: b" }\n')
-
-
-def test_folders_follow_xdg_and_its_rule_on_relative_paths() -> None:
-    found = paths({"HOME": "/home/ann", "XDG_CONFIG_HOME": "relative", "XDG_RUNTIME_DIR": "/run/user/7"})
-    assert found.config_file == Path("/home/ann/.config/gputop/config.toml")
-    assert found.runtime == Path("/run/user/7/gputop")
-    assert paths({"GPUTOP_CONFIG_DIR": "/etc/g"}).themes == Path("/etc/g/themes")
