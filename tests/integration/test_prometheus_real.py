@@ -47,7 +47,7 @@ class Exporter:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
                 return
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
