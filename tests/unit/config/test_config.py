@@ -1,6 +1,8 @@
 """Where settings come from, which wins, what is refused, and that secrets stay hidden."""
 
 from pathlib import Path
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -115,3 +117,59 @@ def test_variables_complete_a_prometheus_that_was_named(tmp_path: Path) -> None:
 def test_a_header_cannot_carry_another(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="header"):
         _load(tmp_path, '[[prometheus]]\nurl = "http://x"\nheaders = { X = "a\\nY: b" }\n')
+
+
+def test_each_setting_is_a_typed_attribute_that_holds_its_default() -> None:
+    types = get_type_hints(Config)
+    assert list(types) == [s.name for s in SETTINGS]
+    for setting in SETTINGS:
+        alternatives = get_args(types[setting.name]) if isinstance(types[setting.name], UnionType) else ()
+        allowed = alternatives or (get_origin(types[setting.name]) or types[setting.name],)
+        assert isinstance(setting.default, allowed), setting.name
+
+
+def test_a_switch_that_was_turned_off_is_told_by_the_option_that_did_it(tmp_path: Path) -> None:
+    config = _load(tmp_path, flags={"nvml": False, "read_only": False, "mouse": True})
+    assert [config.origin(n) for n in ("nvml", "read_only", "mouse")] == ["--no-nvml", "--allow-actions", "--mouse"]
+
+
+def test_nothing_is_allowed_to_act_by_default(tmp_path: Path) -> None:
+    assert _load(tmp_path).read_only is True
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("interval = 1" + "0" * 400, "between"),
+        ("interval = true", "must be a number"),
+        ("theme = ['a']", "must be a text"),
+        ("prometheus_urls = ['http://a']", "did you mean prometheus"),
+        ("[prometheus]\nurl = 'http://a'", "[[prometheus]]"),
+        ("a = " + "[" * 5000, "config.toml"),
+    ],
+    ids=lambda text: str(text)[:30],
+)
+def test_what_toml_allows_and_a_setting_does_not_is_told(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=r"config\.toml") as caught:
+        _load(tmp_path, text)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("GPUTOP_INTERVAL", "fast"), ("GPUTOP_NVML", "2"), ("GPUTOP_TIMEOUT", "0")]
+)
+def test_a_mistake_in_a_variable_names_it(tmp_path: Path, name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"^{name}: "):
+        _load(tmp_path, env={name: value})
+
+
+def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="directory"):
+        load({}, {}, tmp_path)
+
+
+def test_the_logs_path_may_begin_at_home(tmp_path: Path) -> None:
+    config = _load(tmp_path, "log_file = '~/g.log'", env={"HOME": "/home/ann"})
+    assert config.log_file == "/home/ann/g.log"
+    assert _load(tmp_path, "log_file = 'g.log'").log_file == str(tmp_path / "g.log")
+    assert _load(tmp_path, flags={"log_file": "g.log"}).log_file == "g.log"

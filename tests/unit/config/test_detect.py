@@ -68,3 +68,32 @@ def test_without_network_nothing_is_asked(tmp_path: Path) -> None:
         raise AssertionError(url)
 
     assert detect(Surroundings({"PROMETHEUS_URL": "http://p"}, tmp_path, forbidden), network=False) == ()
+
+
+def test_credentials_of_a_foreign_variable_are_not_shown_and_not_used(tmp_path: Path) -> None:
+    env = {"PROMETHEUS_URL": "https://ann:s3cret@prom/", "NOMAD_ADDR": "https://ann:s3cret@nomad:4646"}
+    found = detect(_machine(tmp_path, env=env))
+    assert [f.target for f in found] == ["https://prom", "https://nomad:4646"]
+    assert "GPUTOP_PROMETHEUS_URL" in found[0].how
+    assert "s3cret" not in repr(found)
+
+
+def test_a_variable_that_is_no_address_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    answers = {"http://127.0.0.1:9090/api/v1/status/buildinfo": BUILD}
+    for url in ("prom:9090", "http://[::1", ""):
+        (found,) = detect(_machine(tmp_path, env={"PROMETHEUS_URL": url}, answers=answers))
+        assert found.target == "http://127.0.0.1:9090"
+
+
+def test_a_library_in_an_unusual_place_is_found_by_the_loaders_variable(tmp_path: Path) -> None:
+    env = {"LD_LIBRARY_PATH": ":/opt/nvidia/lib"}
+    (found,) = detect(_machine(tmp_path, "opt/nvidia/lib/libnvidia-ml.so.1", env=env))
+    assert found.how == "/opt/nvidia/lib/libnvidia-ml.so.1 is installed"
+
+
+def test_a_folder_that_may_not_be_entered_is_as_if_it_were_empty(tmp_path: Path) -> None:
+    class Closed(type(tmp_path)):
+        def exists(self, **_: bool) -> bool:
+            raise PermissionError(13, "Permission denied")
+
+    assert detect(Surroundings({"HOME": "/root"}, Closed(tmp_path), lambda _: b"")) == ()
