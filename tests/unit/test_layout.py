@@ -1,5 +1,7 @@
 """Guards of the layout: what is shipped, what links where, how large files are, what words load."""
 
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -7,6 +9,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 REPO = Path(__file__).parents[2]
 FOLDERS = {"gputop": REPO / "gputop", "gputop/widgets": REPO / "widgets", "gputop/themes": REPO / "themes"}
@@ -36,13 +39,28 @@ def test_links_lead_to_the_top_level_folders(name: str) -> None:
 
 
 def test_the_wheel_holds_every_file(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(REPO)]
+    # A copy without build/ and *.egg-info: what an earlier build left there would be shipped again and hide
+    # a package that is missing from pyproject.toml.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPO / name, copy)
+    for name in ("gputop", "widgets", "themes"):
+        shutil.copytree(REPO / name, copy / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(copy)]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
     shipped = set(zipfile.ZipFile(wheel).namelist())
     assert wheel.name.startswith("gputop_tui-")
+    assert "gputop/py.typed" in shipped
     assert not set(_files()) - shipped
     assert not [n for n in shipped if n.startswith(("widgets/", "themes/", "tests/"))]
+
+
+def test_the_packages_are_the_folders() -> None:
+    named = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]["packages"]
+    there = {name.rpartition("/")[0].replace("/", ".") for name in _files() if name.endswith(".py")}
+    assert sorted(named) == sorted(there)
 
 
 def test_no_file_is_too_long_to_be_read_at_once() -> None:
@@ -66,23 +84,49 @@ print("LOADED", *sorted(set(sys.modules) & set({HEAVY!r})))
     assert done.stdout.strip().splitlines()[-1] == "LOADED"
 
 
-def test_the_lock_has_hashes_and_names_no_address() -> None:
-    for name in ("requirements.lock", "requirements-run.lock"):
-        text = (REPO / name).read_text(encoding="utf-8")
-        assert "://" not in text
-        pins = [block for block in text.split("\n") if "==" in block and not block.startswith((" ", "#"))]
-        assert len(pins) > 10
-        assert text.count("--hash=sha256:") >= len(pins)
+@pytest.mark.parametrize("name", ["requirements.lock", "requirements-run.lock"])
+def test_each_pin_of_a_lock_has_hashes_and_there_is_no_address(name: str) -> None:
+    text = (REPO / name).read_text(encoding="utf-8")
+    assert "://" not in text
+    assert not re.search(r"^\s*--?(i|f|index-url|extra-index-url|find-links|trusted-host)\b", text, re.MULTILINE)
+    blocks = re.split(r"^(?=[a-zA-Z0-9])", text, flags=re.MULTILINE)[1:]
+    assert len(blocks) > 10
+    assert not [block.split()[0] for block in blocks if "==" not in block or "--hash=sha256:" not in block]
 
 
-def test_every_dependency_is_locked_and_explained() -> None:
+def test_the_locks_satisfy_what_the_project_asks_for() -> None:
     project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lock = (REPO / "requirements-run.lock").read_text(encoding="utf-8")
+    asked = {
+        "requirements-run.lock": project["dependencies"],
+        "requirements.lock": [*project["dependencies"], *project["optional-dependencies"]["dev"]],
+    }
+    for name, lines in asked.items():
+        pins = dict(re.findall(r"^([\w.-]+)==([^\s;]+)", (REPO / name).read_text(encoding="utf-8"), re.MULTILINE))
+        wrong = [line for line in lines if not (r := Requirement(line)).specifier.contains(pins.get(r.name, "0"))]
+        assert not wrong, name
+
+
+def test_every_dependency_is_explained() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     explained = (REPO / "docs" / "dependencies.md").read_text(encoding="utf-8")
     for line in project["dependencies"]:
-        name = line.split(">")[0].split("=")[0].strip()
-        assert f"\n{name}==" in "\n" + lock
-        assert f"| {name}" in explained
+        assert f"| {Requirement(line).name} " in explained
+    for line in project["optional-dependencies"]["dev"]:
+        assert Requirement(line).name in explained
+
+
+def test_no_file_tells_where_it_was_made() -> None:
+    # The folders of whoever builds, and the servers that packages came from, mean nothing to anyone else.
+    if not (REPO / ".git").exists():
+        pytest.skip("not a git checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], check=True, capture_output=True, text=True, cwd=REPO).stdout
+    paths = [REPO / name for name in listed.split("\0") if name]
+    places = "|".join(re.escape(str(place)) for place in (REPO, REPO.parent / "shared"))
+    told = re.compile(rf"(?<![\w./~-])(?:{places})(?![\w-])|\b(?:pypi|pythonhosted)\.(?:org|io|com)\b")
+    # The links to folders are among them, and are no files.
+    texts = {path: path.read_bytes().decode("utf-8", "replace") for path in paths if path.is_file()}
+    assert len(texts) > 100
+    assert not [f"{path.relative_to(REPO)}: {match[0]}" for path, text in texts.items() if (match := told.search(text))]
 
 
 def test_a_bare_import_of_widgets_is_banned(tmp_path: Path) -> None:
