@@ -58,18 +58,20 @@ def _objects(text: str, notes: list[str]) -> Iterator[bytes]:
 def _said(answer: Envelope) -> Iterator[str]:
     if answer.status != "success":
         yield clean(f"an answer is an error: {answer.error_type}: {answer.error}", 200)
-    yield from (clean(f"warning: {w}", 200) for w in answer.warnings)
+    yield from (clean(f"warning: {w}", 200) for w in answer.warnings or ())
     if answer.is_partial:
         yield "the answer is partial"
 
 
 def _samples(answer: Envelope, notes: list[str]) -> Iterator[Sample]:
     try:
-        found = series(answer.data)
+        found, broken = series(answer.data)
     except msgspec.MsgspecError:
         if answer.status == "success":
             notes.append("an answer is neither a vector nor a matrix")
         return
+    if broken:
+        notes.append(f"{broken} series cannot be read")
     nameless = 0
     for one in found:
         labels = dict(one.metric)

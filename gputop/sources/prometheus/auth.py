@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Final
@@ -19,14 +20,19 @@ class Tokens:
     """The bearer token of an endpoint: fixed, from a file that may change, or from a command.
 
     Service-account tokens are replaced while one watches, and cloud tokens live for about an hour; so a
-    file is read again when it changes, and a command is run again when its token was refused.
+    file is read again when it changes, and a command is run again when its token was refused. May be
+    shared by threads.
+
+    Args:
+        endpoint: Where the token comes from.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._token = endpoint.token.reveal()
-        self._read_at = 0.0
+        self._read_at: float | None = None
         self._stamp: tuple[int, int] | None = None
+        self._lock = threading.Lock()
 
     def current(self) -> str:
         """Return the token, "" for none.
@@ -34,17 +40,26 @@ class Tokens:
         Raises:
             SourceError: The file cannot be read or the command fails.
         """
-        if self._endpoint.token_file:
-            self._from_file(Path(self._endpoint.token_file).expanduser())
-        elif self._endpoint.token_command and time.monotonic() - self._read_at > _COMMAND_KEEPS_S:
-            self._from_command()
-        return self._token
+        with self._lock:
+            if self._endpoint.token_file:
+                self._from_file(Path(self._endpoint.token_file).expanduser())
+            elif self._endpoint.token_command:
+                at = self._read_at
+                if at is None or time.monotonic() - at > _COMMAND_KEEPS_S:
+                    self._from_command()
+            return self._token
 
-    def refused(self) -> bool:
-        """Forget a token that was refused; return whether another can be had at once."""
-        self._stamp = None
-        self._read_at = 0.0
-        return bool(self._endpoint.token_command)
+    def refused(self, token: str | None = None) -> bool:
+        """Forget a token that was refused; return whether another can be had at once.
+
+        Args:
+            token: The refused token; where another thread has replaced it meanwhile, the new one is kept.
+        """
+        with self._lock:
+            if token is None or token == self._token:
+                self._stamp = None
+                self._read_at = None
+            return bool(self._endpoint.token_command)
 
     def _from_file(self, path: Path) -> None:
         try:
@@ -54,7 +69,8 @@ class Tokens:
                 self._token = path.read_text(encoding="utf-8").strip()
                 self._stamp = stamp
         except (OSError, UnicodeDecodeError) as error:
-            raise SourceError(f"token file {clean(str(path))}: {clean(str(error))}", SourceState.DENIED) from error
+            words = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise SourceError(f"token file {clean(str(path))}: {words}", SourceState.DENIED) from None
 
     def _from_command(self) -> None:
         command = self._endpoint.token_command

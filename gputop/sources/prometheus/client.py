@@ -7,24 +7,29 @@ words, and an HTML page ends in a JSON error. Importing it loads requests, so on
 
 import time
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import requests
 from prometheus_api_client.prometheus_connect import PrometheusConnect
+from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from gputop import __version__
 from gputop.model.endpoint import Endpoint
+from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
 from gputop.sources.prometheus.auth import Tokens
 from gputop.sources.prometheus.envelope import Envelope, envelope
+from gputop.sources.prometheus.failures import failure
 from gputop.sources.prometheus.refusals import WrongMethodError, not_json, refusal
 
 _CONNECT_S: Final = 3.0
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _CHUNK: Final = 1 << 18
+_POSTED: Final = frozenset({"query", "query_range", "series", "labels"})
+"""Endpoints that take a form, which has no limit of length as an address has."""
 
 
 class _Session(requests.Session):
@@ -40,14 +45,38 @@ class _Session(requests.Session):
         return settings
 
 
+class _Authorization(AuthBase):
+    """Basic or bearer credentials, given here and nowhere else.
+
+    Without an `auth` of its own, a session takes what ~/.netrc has for the host and overwrites a bearer token
+    with it (psf/requests#3929).
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._basic = HTTPBasicAuth(endpoint.username, endpoint.password.reveal()) if endpoint.username else None
+        self.token = ""
+
+    def __call__(self, r: requests.PreparedRequest) -> requests.PreparedRequest:
+        """Add the credentials to a request."""
+        if self.token:
+            r.headers["Authorization"] = f"Bearer {self.token}"
+            return r
+        return self._basic(r) if self._basic is not None else r
+
+
 class PrometheusClient(PrometheusConnect):
     """A client that keeps the whole answer and never waits longer than told. Used from one thread at a time.
 
     Args:
         endpoint: Where and as whom.
+        tokens: Its bearer token, which several clients may share; None to make one.
+
+    Attributes:
+        bytes_read: Bytes of bodies since the start, unpacked.
+        requests_made: Requests since the start.
     """
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, tokens: Tokens | None = None) -> None:
         session = _Session()
         if endpoint.insecure:
             session.own_verify = False
@@ -55,19 +84,17 @@ class PrometheusClient(PrometheusConnect):
             session.own_verify = endpoint.ca_file
         super().__init__(url=endpoint.url, retry=Retry(total=0, redirect=0), session=session)
         self._endpoint = endpoint
-        self._tokens = Tokens(endpoint)
+        self._tokens = tokens or Tokens(endpoint)
         self._session_of_ours = session
+        self._authorization = session.auth = _Authorization(endpoint)
         self._get_only = False
         self.bytes_read = 0
         self.requests_made = 0
-        self.clock_offset_s: float | None = None
         session.headers.update({"User-Agent": f"gputop/{__version__}", "Accept": "application/json"})
         if endpoint.tenant:
             session.headers["X-Scope-OrgID"] = endpoint.tenant
         for name, value in endpoint.headers:
             session.headers[name] = value.reveal()
-        if endpoint.username:
-            session.auth = (endpoint.username, endpoint.password.reveal())
         if endpoint.client_cert:
             session.cert = (endpoint.client_cert, endpoint.client_key) if endpoint.client_key else endpoint.client_cert
 
@@ -85,17 +112,20 @@ class PrometheusClient(PrometheusConnect):
         Raises:
             SourceError: There is no such answer; the reason is in its words.
         """
-        if not self._get_only and path in {"query", "query_range", "series", "labels"}:
-            try:
-                return self._ask("POST", path, parameters)
-            except WrongMethodError:
-                # Some proxies let only GET pass; that is learnt once.
-                self._get_only = True
-        return self._ask("GET", path, parameters)
+        if path not in _POSTED or self._get_only:
+            return self._ask("GET", path, parameters)
+        try:
+            return self._ask("POST", path, parameters)
+        except WrongMethodError:
+            # Some proxies let only GET pass; that is learnt once, and only if GET does pass.
+            answer = self._ask("GET", path, parameters)
+            self._get_only = True
+            return answer
 
     def _ask(self, method: str, path: str, parameters: dict[str, str], *, again: bool = True) -> Envelope:
+        token = self._authorization.token = self._tokens.current()
         status, headers, body = self._exchange(method, path, parameters)
-        if status in {401, 403} and again and self._tokens.refused():
+        if status in {401, 403} and again and self._tokens.refused(token):
             return self._ask(method, path, parameters, again=False)
         answer = envelope(body)
         content_type = headers.get("Content-Type", "")
@@ -109,17 +139,12 @@ class PrometheusClient(PrometheusConnect):
         return answer
 
     def _exchange(self, method: str, path: str, parameters: dict[str, str]) -> tuple[int, Any, bytes]:
-        headers = {}
-        token = self._tokens.current()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
         began = time.monotonic()
         self.requests_made += 1
         try:
             response = self._session_of_ours.request(
                 method,
                 f"{self._endpoint.url}/api/v1/{path}",
-                headers=headers,
                 timeout=(_CONNECT_S, self._endpoint.timeout_s),
                 allow_redirects=False,
                 stream=True,
@@ -127,11 +152,11 @@ class PrometheusClient(PrometheusConnect):
                 params=parameters if method != "POST" else None,
             )
             with response:
-                body = self._read(response, began)
-                self._measure_clock(response.headers.get("Date", ""), began)
-                return self._with_redirect(response), response.headers, body
-        except (requests.RequestException, HTTPError, OSError) as error:
-            raise SourceError(self._words(error)) from None
+                if response.is_redirect:
+                    raise self._redirected(response)
+                return response.status_code, response.headers, self._read(response, began)
+        except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
+            raise SourceError(failure(error, self._endpoint.url, _CONNECT_S, self._endpoint.timeout_s)) from None
 
     def _read(self, response: requests.Response, began: float) -> bytes:
         """Read the body under the total time and a size: a server may send a byte a second for ever."""
@@ -149,42 +174,11 @@ class PrometheusClient(PrometheusConnect):
             if time.monotonic() - began > self._endpoint.timeout_s:
                 raise SourceError(f"the answer was not complete after {self._endpoint.timeout_s:.0f} s")
 
-    def _with_redirect(self, response: requests.Response) -> int:
+    def _redirected(self, response: requests.Response) -> SourceError:
         # Followed, a redirect would carry the query to a login page, whose 200 looks like an answer.
-        if response.is_redirect:
-            raise SourceError("redirected, as proxies do to their login page: not logged in, or http for https")
-        return response.status_code
-
-    def _measure_clock(self, date: str, began: float) -> None:
-        from email.utils import parsedate_to_datetime  # noqa: PLC0415 - loads much, and only if there is a date
-
-        try:
-            server = parsedate_to_datetime(date).timestamp()
-        except (TypeError, ValueError):
-            return
-        # The header has whole seconds and was written somewhere between asking and now.
-        self.clock_offset_s = time.time() - (time.monotonic() - began) / 2 - (server + 0.5)
-
-    def _words(self, error: Exception) -> str:
-        host = urlsplit(self._endpoint.url).netloc
-        text = str(error)
-        if isinstance(error, requests.exceptions.SSLError):
-            return f"{host}: TLS: {clean(text.rpartition('(')[2].rstrip(') '), 120)}"
-        if isinstance(error, requests.exceptions.ConnectTimeout):
-            return f"{host}: no connection within {_CONNECT_S:.0f} s"
-        if isinstance(error, requests.exceptions.ReadTimeout) or "timed out" in text.lower():
-            return f"{host}: no answer within {self._endpoint.timeout_s:.0f} s"
-        for mark, words in (
-            ("Name or service not known", "the name is not known"),
-            ("Temporary failure in name resolution", "names cannot be resolved"),
-            ("nodename nor servname", "the name is not known"),
-            ("Connection refused", "connection refused"),
-            ("No route to host", "no route"),
-            ("Connection reset", "the connection was reset"),
-            ("IncompleteRead", "the answer broke off"),
-            ("Connection broken", "the answer broke off"),
-            ("closed connection without response", "the connection was closed without an answer"),
-        ):
-            if mark in text:
-                return f"{host}: {words}"
-        return f"{host}: {clean(text, 160)}"
+        asked = urlsplit(self._endpoint.url)
+        to = urlsplit(urljoin(response.url, response.headers.get("Location", "")))
+        host = clean(to.hostname or "", 80)
+        if (asked.scheme, to.scheme) == ("http", "https") and to.hostname == asked.hostname:
+            return SourceError(f"{host}: redirected to https: use an https:// address")
+        return SourceError(f"redirected to {host}{clean(to.path, 80)}: not logged in at the proxy?", SourceState.DENIED)

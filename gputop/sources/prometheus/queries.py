@@ -4,14 +4,18 @@ One metric a request where the fleet is large: ten metrics of 10,240 GPUs in one
 client and server (measured), while one is 6 MB. A small fleet is asked in a few wide requests.
 """
 
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeVar
 
 from gputop.sources.metrics.names import names_wanted, rule_of
 from gputop.sources.metrics.rule import Role
 
 PROBE: Final = (
-    'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|gpu_.+|amd_.+|kubernetes_io:container_accel.+"%s})'
+    'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|([a-zA-Z0-9]+_)?gpu_.+|accelerator_.+'
+    '|kubernetes_io:container_accel.+"%s})'
 )
+
+_T = TypeVar("_T")
 
 AT_ONCE: Final = 4
 """Requests at a time: the server has 20 slots for everybody (--query.max-concurrency)."""
@@ -88,3 +92,19 @@ def identities(present: frozenset[str] | None) -> list[str]:
         return [names[0] for names in _ALWAYS_THERE]
     chosen = [next((n for n in names if n in present), "") for names in _ALWAYS_THERE]
     return [n for n in chosen if n] or [_ALWAYS_THERE[0][0]]
+
+
+def halves(name: str) -> tuple[str, str]:
+    """Return two matchers that part the series of a metric: none is in both, none in neither.
+
+    They go by the first digit of the GPU's UUID, which is as good as random.
+    """
+    label = "UUID" if name.startswith("DCGM_") else "uuid"
+    low = '"(GPU-)?[0-7].*"'
+    return f"{label}=~{low}", f"{label}!~{low}"
+
+
+def chunks(items: Sequence[_T], size: int) -> Iterator[Sequence[_T]]:
+    """Return the items in pieces of at most `size`."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

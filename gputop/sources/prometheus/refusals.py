@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import Struct
+
 from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
@@ -15,8 +17,43 @@ class TooWideError(SourceError):
     """The query asks for more than the server allows; a narrower one may be answered."""
 
 
+class RefusedQueryError(SourceError):
+    """The server does not take the query; some take none that leaves the metric's name open (Google, AWS)."""
+
+
+class SlowError(SourceError):
+    """The server is up and has too much to do: it is to be asked less often, not at once again."""
+
+
 class WrongMethodError(SourceError):
     """POST is not allowed; GET may be."""
+
+
+class _Refusal(Struct, frozen=True):
+    """What a status means."""
+
+    base: str
+    state: SourceState = SourceState.DOWN
+    error: type[SourceError] = SourceError
+
+
+_TABLE: Final = {
+    400: _Refusal("the server does not take the query", error=RefusedQueryError),
+    401: _Refusal("not logged in: the token or password is missing, wrong or expired", SourceState.DENIED),
+    403: _Refusal("not allowed", SourceState.DENIED),
+    404: _Refusal("no such address: is the path prefix right (Mimir: /prometheus)?"),
+    405: _Refusal("the method is not allowed", error=WrongMethodError),
+    407: _Refusal("the proxy wants a login", SourceState.DENIED),
+    422: _Refusal("the server cannot carry out the query", error=RefusedQueryError),
+    429: _Refusal("the server asks for fewer queries", error=SlowError),
+    502: _Refusal("the proxy has no answer from the server"),
+    503: _Refusal("the server is not ready (starting, or overloaded)"),
+    504: _Refusal("the proxy has no answer in time from the server", error=SlowError),
+}
+_STATUS_OF: Final = {
+    "bad_data": 400, "execution": 422, "canceled": 503, "unavailable": 503, "internal": 500, "not_found": 404,
+}  # fmt: skip
+"""HTTP status that Prometheus gives to a kind of error."""
 
 
 def refusal(status: int, content_type: str, body: bytes, answer: Envelope | None, retry_after: str) -> SourceError:
@@ -29,34 +66,22 @@ def refusal(status: int, content_type: str, body: bytes, answer: Envelope | None
         answer: The envelope in the body, if there is one.
         retry_after: Retry-After header.
     """
-    words = clean(answer.error if answer is not None else "", _SHOWN)
+    words = clean((answer.error or "") if answer is not None else "", _SHOWN)
+    kind = (answer.error_type or "") if answer is not None else ""
     if answer is None and _looks_like_html(content_type, body):
         return SourceError(_html_words(status), SourceState.DENIED if status < 500 else SourceState.DOWN)
     if any(mark in words for mark in _TOO_WIDE) or status in {413, 414}:
         return TooWideError(f"query too wide for the server: {words or f'HTTP {status}'}")
-    table = {
-        400: (SourceState.DOWN, "the server does not take the query"),
-        401: (SourceState.DENIED, "not logged in: the token or password is missing, wrong or expired"),
-        403: (SourceState.DENIED, "not allowed"),
-        404: (SourceState.DOWN, "no such address: is the path prefix right (Mimir: /prometheus)?"),
-        405: (SourceState.DOWN, "the method is not allowed"),
-        422: (SourceState.DOWN, "the server cannot carry out the query"),
-        429: (SourceState.DOWN, "the server asks for fewer queries"),
-        502: (SourceState.DOWN, "the proxy has no answer from the server"),
-        504: (SourceState.DOWN, "the proxy has no answer in time from the server"),
-    }
     if status == 401 and "org id" in (words + body[:_SHOWN].decode(errors="replace")).lower():
         return SourceError("the tenant header is missing: set tenant (X-Scope-OrgID)", SourceState.DENIED)
-    if status == 503 or (answer is not None and answer.error_type in {"timeout", "unavailable"}):
-        slow = answer is not None and answer.error_type == "timeout"
-        base = "the server is slow, asking less often" if slow else "the server is not ready (starting, or overloaded)"
-        return SourceError(f"{base}: {words}" if words else base, retry_s=_seconds(retry_after))
-    state, base = table.get(status, (SourceState.DOWN, f"HTTP {status}"))
+    if kind == "timeout":
+        return SlowError(f"the server is slow, asking less often: {words}", retry_s=_seconds(retry_after))
+    # Behind some proxies an error comes with status 200.
+    told = _STATUS_OF.get(kind, 500) if status < 300 else status
+    refused = _TABLE.get(told, _Refusal(base="the server failed" if told >= 500 else "no answer with data"))
     detail = words or clean(body[:_SHOWN].decode(errors="replace"), _SHOWN)
-    reason = f"HTTP {status}: {base}" + (f": {detail}" if detail else "")
-    if status == 405:
-        return WrongMethodError(reason)
-    return SourceError(reason, state, _seconds(retry_after))
+    reason = f"HTTP {status}: {refused.base}" + (f": {detail}" if detail else "")
+    return refused.error(reason, refused.state, _seconds(retry_after))
 
 
 def _looks_like_html(content_type: str, body: bytes) -> bool:

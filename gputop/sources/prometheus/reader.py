@@ -1,0 +1,363 @@
+"""One round of questions: who is there, what is wanted of them, which exporters are silent, what is allocated."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from gputop.sources.base import SourceError
+from gputop.sources.metrics.coverage import FORGET_AFTER_S, is_gpu_target
+from gputop.sources.metrics.names import METRICS, rule_of
+from gputop.sources.metrics.rows import SAME_SCRAPE_S
+from gputop.sources.metrics.rule import Role
+from gputop.sources.metrics.sample import Sample
+from gputop.sources.prometheus.clocks import TARGET_LABELS, Clocks
+from gputop.sources.prometheus.envelope import SeriesAnswer, number
+from gputop.sources.prometheus.fetch import Fetcher, MakeQuery
+from gputop.sources.prometheus.queries import (
+    AT_ONCE,
+    FIRST,
+    IDENTITY_LABELS,
+    KSM_QUERIES,
+    NAMES_AT_ONCE,
+    PROBE,
+    SMALL_FLEET,
+    chunks,
+    identities,
+    matcher_part,
+    names_for,
+)
+from gputop.sources.prometheus.selector import one_of, select
+from gputop.sources.prometheus.threads import in_thread
+
+_PROBE_EVERY_S: Final = 300.0
+KSM_EVERY_S: Final = 30.0
+_GPU_JOBS: Final = 'job=~"(?i).*(dcgm|gpu|nvidia|nvitop).*"'
+_TARGETS_ASKED: Final = 200
+_TROUBLES_KEPT: Final = 3
+_WHO_LABELS: Final = ("instance", "cluster", "vgpu", "UUID", "uuid", "gpu_id", "gpu", "index", "GPU_I_ID")
+
+
+class Part(Struct, frozen=True):
+    """Samples that are decoded together.
+
+    Attributes:
+        samples: The samples.
+        asked_at: Time of asking, by the server's clock.
+        complete: All GPUs that are listed now are among them.
+        all_labels: They carry the labels of workloads, which a server that reduces series drops.
+        kubernetes: They are kube-state-metrics'.
+    """
+
+    samples: list[Sample]
+    asked_at: float
+    complete: bool = False
+    all_labels: bool = False
+    kubernetes: bool = False
+
+
+class Reader:
+    """Asks a server round by round, and remembers what it has.
+
+    Args:
+        fetcher: Does the asking.
+        clocks: Sample times.
+        matchers: The user's matchers.
+
+    Attributes:
+        names: Metric names of GPUs that the server has; None where it did not tell.
+        gpus: Number of GPUs and MIG instances in the last round.
+        targets: Addresses of the exporters that told of them.
+        silent: Addresses of exporters that cannot be scraped.
+        has_kube: kube-state-metrics is there.
+        troubles: What was not answered in the present round.
+    """
+
+    def __init__(self, fetcher: Fetcher, clocks: Clocks, matchers: str) -> None:
+        self._fetcher = fetcher
+        self._clocks = clocks
+        self._matchers = matchers
+        self.names: frozenset[str] | None = None
+        self.gpus = 0
+        self.targets: set[str] = set()
+        self.silent: set[str] = set()
+        self.has_kube: bool | None = None
+        self.troubles: list[str] = []
+        self._last_seen: dict[str, float] = {}
+        self._names_told: frozenset[str] | None = None
+        self._seen: set[str] = set()
+        self._doubled: set[str] = set()
+        self._probed_at: float | None = None
+        self._kube_at: float | None = None
+        self._rounds = 0
+
+    async def round(self, quantities: frozenset[str] | None) -> AsyncIterator[Part]:
+        """Ask for everything once; what is derived from several metrics comes in one part.
+
+        Raises:
+            SourceError: The server does not answer, or refuses.
+        """
+        self.troubles = []
+        asked_at = time.time() - self._clocks.offset_s
+        asked: set[str] = set()
+        samples: list[Sample] = []
+        if not self._rounds:
+            # The first paint waits neither for the names, which take a large server seconds, nor for the rest.
+            samples = await self._who(identities(None), asked_at)
+            asked.update(identities(None))
+            samples += await self._values(self._first(quantities, asked), asked_at)
+            asked.update(self._first(quantities, asked))
+            yield Part(samples, asked_at, all_labels=True)
+        if self._probed_at is None or time.monotonic() - self._probed_at > _PROBE_EVERY_S or not self.names:
+            await self._probe()
+        if self.names == frozenset():
+            self._trouble("it has no metric of any GPU exporter")
+        missing = [name for name in identities(self.names) if name not in asked]
+        if missing:
+            samples += await self._who(missing, asked_at)
+            asked.update(missing)
+        async for part in self._rest(samples, asked, quantities, asked_at):
+            yield part
+        if self._kube_at is None or time.monotonic() - self._kube_at > KSM_EVERY_S:
+            self._kube_at = time.monotonic()
+            kube, whole = await self._kube(asked_at)
+            if self.has_kube and whole and not kube:
+                # Nothing at all is a silent kube-state-metrics rather than an empty cluster.
+                self._trouble("kube-state-metrics tells nothing any more")
+            self.has_kube = bool(kube) or (self.has_kube and not whole)
+            if kube:
+                yield Part(kube, asked_at, complete=whole, all_labels=True, kubernetes=True)
+        if self._names_told is None:
+            self.names = frozenset(self._seen)
+        self._rounds += 1
+
+    async def _rest(
+        self, samples: list[Sample], asked: set[str], quantities: frozenset[str] | None, asked_at: float
+    ) -> AsyncIterator[Part]:
+        wanted = names_for(quantities if self.names is not None else None, self.names)
+        rest = [name for name in wanted if name not in asked]
+        large = self.gpus > SMALL_FLEET
+        now = [name for name in rest if _quantity(name) in FIRST] if large else rest
+        samples += await self._values(now, asked_at)
+        samples += await self._up(asked_at)
+        self._learn(samples)
+        yield Part(samples, asked_at, complete=True, all_labels=True)
+        if not large:
+            return
+        # All samples of 10,240 GPUs at once are half a gigabyte; these derive nothing from one another.
+        for some in chunks([name for name in rest if name not in now], AT_ONCE):
+            part = await self._values(some, asked_at)
+            self._learn(part)
+            yield Part(part, asked_at)
+
+    def _first(self, quantities: frozenset[str] | None, asked: set[str]) -> list[str]:
+        return [n for n in names_for(quantities, None) if _quantity(n) in FIRST and n not in asked]
+
+    def _learn(self, samples: Iterable[Sample]) -> None:
+        """Where the server lists no names, those that answered are the ones it has."""
+        if self._names_told is None:
+            self._seen.update(sample.name for sample in samples if rule_of(sample.name) is not None)
+
+    async def _probe(self) -> None:
+        """Learn which names exist."""
+        self._probed_at = time.monotonic()
+        try:
+            answers = await self._fetcher.query(PROBE % matcher_part(self._matchers))
+        except SourceError as error:
+            self.names = self._names_told = None
+            self._trouble(f"names could not be listed: {error.reason}")
+            return
+        self.names = self._names_told = frozenset(a.metric.get("__name__", "") for a in answers)
+
+    async def _who(self, names: Sequence[str], asked_at: float) -> list[Sample]:
+        """Return the series that tell which GPUs there are, with all labels and their own times."""
+        await self._read_times(names)
+        samples = await self._fetcher.samples(names, self._raw, self._clocks, asked_at)
+        seen = await in_thread(lambda: look(samples), "prometheus look")
+        self.gpus, self.targets = seen.gpus, seen.targets
+        now = time.monotonic()
+        self._last_seen.update(dict.fromkeys(seen.targets, now))
+        await self._read_own_times(names, seen.doubled)
+        if not seen.doubled:
+            self._doubled = set()
+            return samples
+        samples = [self._timed(s, asked_at) if s.labels.get("instance", "") in seen.doubled else s for s in samples]
+        self._doubled = unequal(s for s in samples if s.labels.get("instance", "") in seen.doubled)
+        return samples
+
+    def _timed(self, sample: Sample, asked_at: float) -> Sample:
+        return structs.replace(sample, at=self._clocks.at(sample.labels, asked_at))
+
+    async def _read_times(self, names: Sequence[str]) -> None:
+        # `timestamp` drops the name, so two metrics of one target in one selector would collide.
+        by = ", ".join(TARGET_LABELS)
+        parts = (f"max by ({by}) (timestamp({select([name], self._matchers)}))" for name in names)
+        try:
+            self._clocks.take(await self._fetcher.query(" or ".join(parts)))
+        except SourceError as error:
+            self._trouble(f"sample times could not be read: {error.reason}")
+
+    async def _read_own_times(self, names: Sequence[str], doubled: set[str]) -> None:
+        """Read the times of single series where several of one GPU may stand side by side.
+
+        After a pod change within the lookback, and for Xids, each of which is a series of its own.
+        """
+        xids = [n for n in self.names or METRICS if (r := rule_of(n)) is not None and r.role is Role.XID_LAST]
+        # Of an expression `timestamp` gives the time of the question, so what is 0 is left out afterwards.
+        parts = [f"timestamp({s}) and {s} > 0" for s in (select([name], self._matchers) for name in xids)]
+        if doubled:
+            instances = _instances(doubled)
+            parts += [f"timestamp({select([name], instances, self._matchers)})" for name in names]
+        if not parts:
+            self._clocks.take_own(())
+            return
+        try:
+            self._clocks.take_own(await self._fetcher.query(" or ".join(parts)))
+        except SourceError as error:
+            self._trouble(f"times of single series could not be read: {error.reason}")
+
+    def _raw(self, names: Sequence[str], narrowed: str = "") -> str:
+        return select(names, self._matchers, narrowed)
+
+    def _raw_of_doubled(self, names: Sequence[str], narrowed: str = "") -> str:
+        return select(names, _instances(self._doubled), self._matchers, narrowed)
+
+    def _reduced(self, names: Sequence[str], narrowed: str = "") -> str:
+        (name,) = names
+        return f"max by ({', '.join(IDENTITY_LABELS)}) ({select([name], self._matchers, narrowed)})"
+
+    async def _values(self, names: Sequence[str], asked_at: float) -> list[Sample]:
+        """Return the values of metrics: in wide requests for a small fleet, one by one for a large one."""
+        if self.gpus <= SMALL_FLEET:
+            return await self._all([list(c) for c in chunks(names, NAMES_AT_ONCE)], self._raw, asked_at)
+        samples = await self._all([[name] for name in names], self._reduced, asked_at)
+        if self._doubled:
+            # The largest of an old and a new series is not the newest.
+            samples = [s for s in samples if s.labels.get("instance", "") not in self._doubled]
+            pieces = [list(c) for c in chunks(names, NAMES_AT_ONCE)]
+            samples += await self._all(pieces, self._raw_of_doubled, asked_at)
+        return samples
+
+    async def _all(self, pieces: Iterable[Sequence[str]], query: MakeQuery, asked_at: float) -> list[Sample]:
+        answers = await asyncio.gather(
+            *(self._fetcher.samples(piece, query, self._clocks, asked_at) for piece in pieces), return_exceptions=True
+        )
+        samples: list[Sample] = []
+        for one in answers:
+            if isinstance(one, SourceError):
+                self._trouble(one.reason)
+            elif isinstance(one, BaseException):
+                raise one
+            else:
+                samples += one
+        return samples
+
+    async def _up(self, asked_at: float) -> list[Sample]:
+        """Return how the scrapes of GPU exporters are: those that look so, and those that told of GPUs before."""
+        parts = [f"{select(['up'], self._matchers)} == 0", select(["up"], _GPU_JOBS, self._matchers)]
+        now = time.monotonic()
+        self._last_seen = {t: at for t, at in self._last_seen.items() if now - at < FORGET_AFTER_S}
+        missing = self._last_seen.keys() - self.targets - {""}
+        if missing:
+            parts.append(select(["up"], _instances(missing), self._matchers))
+        try:
+            answers = await self._fetcher.query(" or ".join(parts))
+        except SourceError as error:
+            self._trouble(f"scrapes could not be looked at: {error.reason}")
+            return []
+        samples = self._plain("up", answers, asked_at)
+        self.silent = {
+            instance
+            for s in samples
+            if (instance := s.labels.get("instance", "")) and s.value != 1.0
+            if instance in self._last_seen or is_gpu_target(s.labels)
+        }
+        return samples
+
+    async def _kube(self, asked_at: float) -> tuple[list[Sample], bool]:
+        """Return what kube-state-metrics tells, and whether every query was answered.
+
+        A workload that is missing from a part of the answers is not gone.
+        """
+        part = matcher_part(self._matchers)
+        samples: list[Sample] = []
+        whole = True
+        for name, query in KSM_QUERIES:
+            try:
+                answers = await self._fetcher.query(query % ((part,) * query.count("%s")))
+            except SourceError as error:
+                self._trouble(f"kube-state-metrics: {error.reason}")
+                whole = False
+                continue
+            samples += self._plain(name, answers, asked_at)
+        return samples, whole
+
+    def _plain(self, name: str, answers: Iterable[SeriesAnswer], asked_at: float) -> list[Sample]:
+        """Return samples that are as old as the question."""
+        at = asked_at + self._clocks.offset_s
+        return [
+            Sample(name, {k: v for k, v in one.metric.items() if k != "__name__"}, number(one.value[1]), at)
+            for one in answers
+            if one.value is not None
+        ]
+
+    def _trouble(self, words: str) -> None:
+        if words not in self.troubles and len(self.troubles) < _TROUBLES_KEPT:
+            self.troubles.append(words)
+
+
+class Seen(Struct, frozen=True):
+    """What the series that tell which GPUs there are come to.
+
+    Attributes:
+        gpus: Number of GPUs and MIG instances.
+        targets: Addresses of their exporters.
+        doubled: Addresses of exporters with several series of one metric and one GPU.
+    """
+
+    gpus: int
+    targets: set[str]
+    doubled: set[str]
+
+
+def look(samples: Iterable[Sample]) -> Seen:
+    """Return what the series that tell which GPUs there are come to."""
+    counted: Counter[tuple[str, ...]] = Counter()
+    gpus: set[tuple[str, ...]] = set()
+    targets: set[str] = set()
+    for sample in samples:
+        labels = sample.labels
+        instance = labels.get("instance", "")
+        counted[_series_of(sample)] += 1
+        uuid = labels.get("UUID") or labels.get("uuid") or ""
+        # Two exporters of one board spell its UUID with and without the prefix.
+        board = (uuid.removeprefix("GPU-"),) if uuid else (instance, labels.get("gpu") or labels.get("gpu_id") or "")
+        gpus.add((*board, labels.get("GPU_I_ID", "")))
+        targets.add(instance)
+    doubled = {key[0] for key, count in counted.items() if count > 1}
+    return Seen(len(gpus), targets - {""}, doubled - {""})
+
+
+def _series_of(sample: Sample) -> tuple[str, ...]:
+    """Return what is the same for all series of one metric and GPU that one exporter tells: its address first."""
+    return (*(sample.labels.get(name, "") for name in _WHO_LABELS), sample.name)
+
+
+def unequal(samples: Iterable[Sample]) -> set[str]:
+    """Return the addresses of exporters of whose GPU one series is older than another."""
+    times: dict[tuple[str, ...], list[float]] = {}
+    for sample in samples:
+        times.setdefault(_series_of(sample), []).append(sample.at or 0.0)
+    return {key[0] for key, told in times.items() if max(told) - min(told) > SAME_SCRAPE_S}
+
+
+def _instances(targets: Iterable[str]) -> str:
+    return f"instance=~{one_of(sorted(targets)[:_TARGETS_ASKED])}"
+
+
+def _quantity(name: str) -> str:
+    rule = rule_of(name)
+    return rule.quantity if rule else ""
