@@ -60,7 +60,7 @@ _DIGITS: Final = re.compile(r"(?:nvidia|gpu|card)?(\d{1,4})", re.IGNORECASE)
 _NO_TEXT: Final = frozenset({"", "[n/a]", "n/a", "unknown", "none"})
 
 
-class Labels(Struct, frozen=True):
+class Labels(Struct, frozen=True, gc=False):
     """What the labels of a sample say.
 
     Attributes:

@@ -28,7 +28,7 @@ _INSTANCE_UTILIZATION: Final = Absent(NA, "mig", "not told for a MIG instance: n
 _ZERO_MEMORY: Final = Absent(UNKNOWN, "blank", "used and free are both 0: the exporter did not read the memory")
 
 
-class Cell(Struct):
+class Cell(Struct, gc=False):
     """One value with what decides whether another one replaces it."""
 
     value: Value
@@ -36,7 +36,7 @@ class Cell(Struct):
     order: int
 
 
-class Row(Struct):
+class Row(Struct, gc=False):
     """One GPU or MIG instance.
 
     Attributes:

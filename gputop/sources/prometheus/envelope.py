@@ -16,7 +16,7 @@ class SeriesAnswer(Struct, frozen=True, gc=False):
 
     metric: dict[str, str] = {}
     value: tuple[float, str] | None = None
-    values: list[tuple[float, str]] = []
+    values: tuple[tuple[float, str], ...] = ()
 
 
 class Data(Struct, frozen=True, rename="camel"):
