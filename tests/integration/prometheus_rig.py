@@ -1,0 +1,120 @@
+"""A stub of the Prometheus API on a real socket, which can go wrong in every way."""
+
+import json
+import socketserver
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from socket import socket
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from msgspec import Struct
+
+NOW: Final = 1_790_000_000.0
+
+
+class Request(Struct, frozen=True):
+    """What a client sent."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    form: dict[str, str]
+    in_url: bool
+
+    @property
+    def query(self) -> str:
+        return self.form.get("query", "")
+
+
+Answer = Callable[[socket, Request], None]
+
+
+def reply(body: bytes, status: str = "200 OK", more: str = "", length: int | None = None) -> Answer:
+    """Answer with a body; `length` announces another size than it has."""
+
+    def answer(connection: socket, _request: Request) -> None:
+        size = len(body) if length is None else length
+        kind = "" if "Content-Type" in more else "Content-Type: application/json\r\n"
+        head = f"HTTP/1.1 {status}\r\nContent-Length: {size}\r\nConnection: close\r\n{kind}{more}\r\n"
+        connection.sendall(head.encode() + body)
+
+    return answer
+
+
+def vector(*series: tuple[dict[str, str], float | str], at: float = NOW, **more: Any) -> bytes:
+    """Return the envelope of an instant vector."""
+    result = [{"metric": labels, "value": [at, str(value)]} for labels, value in series]
+    return json.dumps({"status": "success", "data": {"resultType": "vector", "result": result}, **more}).encode()
+
+
+def error(kind: str, words: str) -> bytes:
+    """Return the envelope of an error."""
+    return json.dumps({"status": "error", "errorType": kind, "error": words}).encode()
+
+
+class StubServer:
+    """The server; `answer` may be replaced while it runs."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self.answer: Answer = reply(vector())
+        self.requests: list[Request] = []
+        self.ended = threading.Event()
+        self._scheme = "https" if tls else "http"
+        stub = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                try:
+                    connection = tls.wrap_socket(self.request, server_side=True) if tls else self.request
+                    request = _read(connection)
+                    if request is not None:
+                        stub.requests.append(request)
+                        stub.answer(connection, request)
+                    if tls:
+                        connection.close()
+                except OSError:
+                    # The client has gone or does not trust us, which is what some tests want.
+                    return
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.block_on_close = False
+
+    @property
+    def url(self) -> str:
+        return f"{self._scheme}://127.0.0.1:{self.server.server_address[1]}"
+
+
+def _read(connection: socket) -> Request | None:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        part = connection.recv(65536)
+        if not part:
+            return None
+        data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *lines = head.decode().split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    while len(body) < int(headers.get("content-length", "0")):
+        body += connection.recv(65536)
+    method, target, _ = first.split(" ")
+    address = urlsplit(target)
+    form = parse_qs(body.decode() or address.query)
+    return Request(method, address.path, headers, {k: v[0] for k, v in form.items()}, bool(address.query))
+
+
+@contextmanager
+def running(tls: ssl.SSLContext | None = None) -> Iterator[StubServer]:
+    stub = StubServer(tls)
+    thread = threading.Thread(target=stub.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield stub
+    finally:
+        stub.ended.set()
+        stub.server.shutdown()
+        stub.server.server_close()
+        thread.join(5)
