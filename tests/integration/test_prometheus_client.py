@@ -90,7 +90,10 @@ def test_nothing_is_tried_again_behind_our_back(stub: StubServer) -> None:
 
 
 def test_a_server_that_hangs_is_not_waited_for(stub: StubServer) -> None:
-    stub.answer = lambda _connection, _request: stub.ended.wait(30) and None
+    def answer(_connection: socket, _request: Request) -> None:
+        stub.ended.wait(30)
+
+    stub.answer = answer
     assert "no answer within" in _fails(stub, timeout_s=0.3).reason
 
 
