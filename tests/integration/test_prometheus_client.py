@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ def stub() -> Iterator[StubServer]:
         yield server
 
 
-def _ask(stub: StubServer, query: str = "up", **settings: object) -> list[str]:
-    client = PrometheusClient(Endpoint(**{"url": stub.url, "timeout_s": 5.0} | settings))  # type: ignore[arg-type]
+def _ask(stub: StubServer, query: str = "up", **settings: Any) -> list[str]:
+    client = PrometheusClient(Endpoint(**{"url": stub.url, "timeout_s": 5.0} | settings))
     try:
         found, _ = series(client.ask("query", {"query": query}).data)
         return [one.value[1] for one in found if one.value is not None]
@@ -36,7 +37,7 @@ def _ask(stub: StubServer, query: str = "up", **settings: object) -> list[str]:
         client.close()
 
 
-def _fails(stub: StubServer, **settings: object) -> SourceError:
+def _fails(stub: StubServer, **settings: Any) -> SourceError:
     with pytest.raises(SourceError) as caught:
         _ask(stub, **settings)
     assert caught.value.reason.isprintable()
