@@ -14,8 +14,8 @@ from gputop.model.endpoint import Endpoint
 from gputop.model.secret import Secret
 from gputop.model.status import SourceState
 from gputop.sources.base import SourceError
+from gputop.sources.metrics.envelope import series
 from gputop.sources.prometheus.client import PrometheusClient
-from gputop.sources.prometheus.envelope import series
 from tests.integration.prometheus_rig import Request, StubServer, reply, running, vector
 
 ONE = vector(({"__name__": "up"}, 1))

@@ -9,39 +9,28 @@ import threading
 import time
 from collections.abc import Callable
 from email.utils import parsedate_to_datetime
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 import requests
 from msgspec import Struct
 from urllib3.exceptions import HTTPError, IncompleteRead, ProtocolError
 
-from gputop import __version__
 from gputop.model.endpoint import Endpoint
 from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
+from gputop.sources.http_failures import failure
+from gputop.sources.http_session import CONNECT_S, HttpSession
 from gputop.sources.metrics.text import MAX_BYTES, refusal
-from gputop.sources.prometheus.auth import Tokens
+from gputop.sources.tokens import Tokens
 
 T = TypeVar("T")
 
-_CONNECT_S: Final = 3.0
 _GRACE_S: Final = 1.0
 _CHUNK: Final = 1 << 16
 _ACCEPT: Final = "text/plain;version=0.0.4;q=0.9,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1"
 _SMALL_SKEW_S: Final = 2.0
-
-_WORDS: Final = (
-    ("Name or service not known", "the name is not known"),
-    ("Temporary failure in name resolution", "names cannot be resolved"),
-    ("nodename nor servname", "the name is not known"),
-    ("Connection refused", "connection refused: is the exporter running?"),
-    ("No route to host", "no route"),
-    ("Connection reset", "the connection was reset"),
-    ("Connection aborted", "the connection was closed without an answer"),
-    ("timed out", "no answer in time"),
-)
 
 
 class Page(Struct, frozen=True):
@@ -60,19 +49,6 @@ class Page(Struct, frozen=True):
     size: int
 
 
-class _Session(requests.Session):
-    """A session whose own `verify` wins: requests lets REQUESTS_CA_BUNDLE override it (psf/requests#3829)."""
-
-    own_verify: bool | str | None = None
-
-    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:  # noqa: ANN401 - as in requests
-        """Return settings with the proxies of the environment and the certificates of the configuration."""
-        settings = super().merge_environment_settings(url, proxies, stream, verify, cert)
-        if self.own_verify is not None:
-            settings["verify"] = self.own_verify
-        return settings
-
-
 class ExporterClient:
     """Gets the page of one exporter.
 
@@ -87,19 +63,7 @@ class ExporterClient:
         self._host = urlsplit(url).netloc
         self._tokens = Tokens(endpoint)
         self._is_busy = False
-        self._session = _Session()
-        if endpoint.insecure:
-            self._session.own_verify = False
-        elif endpoint.ca_file:
-            self._session.own_verify = endpoint.ca_file
-        self._session.headers.update({"User-Agent": f"gputop/{__version__}", "Accept": _ACCEPT})
-        for name, value in endpoint.headers:
-            self._session.headers[name] = value.reveal()
-        if endpoint.username:
-            self._session.auth = (endpoint.username, endpoint.password.reveal())
-        if endpoint.client_cert:
-            key = endpoint.client_key
-            self._session.cert = (endpoint.client_cert, key) if key else endpoint.client_cert
+        self._session = HttpSession(endpoint, _ACCEPT)
 
     async def fetch(self, use: Callable[[Page], T]) -> T:
         """Get the page and return what `use` makes of it, in the same thread: parsing holds up nobody.
@@ -129,7 +93,7 @@ class ExporterClient:
 
         self._is_busy = True
         threading.Thread(target=work, name=f"exporter {self._host}", daemon=True).start()
-        limit_s = _CONNECT_S + self._endpoint.timeout_s + _GRACE_S
+        limit_s = CONNECT_S + self._endpoint.timeout_s + _GRACE_S
         try:
             async with asyncio.timeout(limit_s):
                 return await answer
@@ -143,11 +107,11 @@ class ExporterClient:
     def _get(self, *, again: bool = True) -> Page:
         began = time.monotonic()
         token = self._tokens.current()
+        self._session.use_token(token)
         try:
             with self._session.get(
                 self._url,
-                headers={"Authorization": f"Bearer {token}"} if token else {},
-                timeout=(_CONNECT_S, self._endpoint.timeout_s),
+                timeout=(CONNECT_S, self._endpoint.timeout_s),
                 allow_redirects=False,
                 stream=True,
             ) as response:
@@ -156,7 +120,7 @@ class ExporterClient:
                 body, is_cut = self._read(response, began)
                 skew = _skew(response.headers.get("Date", ""), began)
         except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise SourceError(f"{self._host}: {self._words(error)}") from None
+            raise SourceError(failure(error, self._url, CONNECT_S, self._endpoint.timeout_s)) from None
         text = body.decode("utf-8", "replace")
         if response.is_redirect:
             raise SourceError(f"{self._host}: redirected, as to a login page or from http to https", SourceState.DENIED)
@@ -198,16 +162,6 @@ class ExporterClient:
         }.get(status, "no page of metrics")
         state = SourceState.DENIED if status in {401, 403, 407} else SourceState.DOWN
         return SourceError(f"{self._host}: HTTP {status}: {words}{detail}", state)
-
-    def _words(self, error: Exception) -> str:
-        text = str(error)
-        if isinstance(error, requests.exceptions.SSLError):
-            return f"TLS: {clean(text.rpartition('(')[2].rstrip(') '), 120)}"
-        if isinstance(error, requests.exceptions.ConnectTimeout):
-            return f"no connection within {_CONNECT_S:.0f} s"
-        if isinstance(error, requests.exceptions.ReadTimeout) or "Read timed out" in text:
-            return f"no answer within {self._endpoint.timeout_s:.0f} s"
-        return next((words for mark, words in _WORDS if mark in text), clean(text, 160))
 
 
 def _skew(date: str, began: float) -> float:

@@ -8,8 +8,8 @@ import msgspec
 from msgspec import Struct
 
 from gputop.model.text import clean
+from gputop.sources.metrics.envelope import Envelope, envelope, number, series
 from gputop.sources.metrics.sample import Sample
-from gputop.sources.prometheus.envelope import Envelope, envelope, number, series
 
 
 class Answers(Struct, frozen=True):

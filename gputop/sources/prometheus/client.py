@@ -11,57 +11,23 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from prometheus_api_client.prometheus_connect import PrometheusConnect
-from requests.auth import AuthBase, HTTPBasicAuth
 from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
-from gputop import __version__
 from gputop.model.endpoint import Endpoint
 from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
-from gputop.sources.prometheus.auth import Tokens
-from gputop.sources.prometheus.envelope import Envelope, envelope
-from gputop.sources.prometheus.failures import failure
+from gputop.sources.http_failures import failure
+from gputop.sources.http_session import CONNECT_S, HttpSession
+from gputop.sources.metrics.envelope import Envelope, envelope
 from gputop.sources.prometheus.refusals import WrongMethodError, not_json, refusal
+from gputop.sources.tokens import Tokens
 
-_CONNECT_S: Final = 3.0
 _MOST_BYTES: Final = 256 * 1024 * 1024
 _CHUNK: Final = 1 << 18
 _POSTED: Final = frozenset({"query", "query_range", "series", "labels"})
 """Endpoints that take a form, which has no limit of length as an address has."""
-
-
-class _Session(requests.Session):
-    """A session whose own `verify` wins: requests lets REQUESTS_CA_BUNDLE override it (psf/requests#3829)."""
-
-    own_verify: bool | str | None = None
-
-    def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:  # noqa: ANN401
-        """Return settings with proxies of the environment and certificates of the configuration."""
-        settings = super().merge_environment_settings(url, proxies, stream, verify, cert)
-        if self.own_verify is not None:
-            settings["verify"] = self.own_verify
-        return settings
-
-
-class _Authorization(AuthBase):
-    """Basic or bearer credentials, given here and nowhere else.
-
-    Without an `auth` of its own, a session takes what ~/.netrc has for the host and overwrites a bearer token
-    with it (psf/requests#3929).
-    """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self._basic = HTTPBasicAuth(endpoint.username, endpoint.password.reveal()) if endpoint.username else None
-        self.token = ""
-
-    def __call__(self, r: requests.PreparedRequest) -> requests.PreparedRequest:
-        """Add the credentials to a request."""
-        if self.token:
-            r.headers["Authorization"] = f"Bearer {self.token}"
-            return r
-        return self._basic(r) if self._basic is not None else r
 
 
 class PrometheusClient(PrometheusConnect):
@@ -77,26 +43,14 @@ class PrometheusClient(PrometheusConnect):
     """
 
     def __init__(self, endpoint: Endpoint, tokens: Tokens | None = None) -> None:
-        session = _Session()
-        if endpoint.insecure:
-            session.own_verify = False
-        elif endpoint.ca_file:
-            session.own_verify = endpoint.ca_file
+        session = HttpSession(endpoint, "application/json")
         super().__init__(url=endpoint.url, retry=Retry(total=0, redirect=0), session=session)
         self._endpoint = endpoint
         self._tokens = tokens or Tokens(endpoint)
         self._session_of_ours = session
-        self._authorization = session.auth = _Authorization(endpoint)
         self._get_only = False
         self.bytes_read = 0
         self.requests_made = 0
-        session.headers.update({"User-Agent": f"gputop/{__version__}", "Accept": "application/json"})
-        if endpoint.tenant:
-            session.headers["X-Scope-OrgID"] = endpoint.tenant
-        for name, value in endpoint.headers:
-            session.headers[name] = value.reveal()
-        if endpoint.client_cert:
-            session.cert = (endpoint.client_cert, endpoint.client_key) if endpoint.client_key else endpoint.client_cert
 
     def close(self) -> None:
         """Close all connections."""
@@ -123,7 +77,8 @@ class PrometheusClient(PrometheusConnect):
             return answer
 
     def _ask(self, method: str, path: str, parameters: dict[str, str], *, again: bool = True) -> Envelope:
-        token = self._authorization.token = self._tokens.current()
+        token = self._tokens.current()
+        self._session_of_ours.use_token(token)
         status, headers, body = self._exchange(method, path, parameters)
         if status in {401, 403} and again and self._tokens.refused(token):
             return self._ask(method, path, parameters, again=False)
@@ -145,7 +100,7 @@ class PrometheusClient(PrometheusConnect):
             response = self._session_of_ours.request(
                 method,
                 f"{self._endpoint.url}/api/v1/{path}",
-                timeout=(_CONNECT_S, self._endpoint.timeout_s),
+                timeout=(CONNECT_S, self._endpoint.timeout_s),
                 allow_redirects=False,
                 stream=True,
                 data=parameters if method == "POST" else None,
@@ -156,7 +111,7 @@ class PrometheusClient(PrometheusConnect):
                     raise self._redirected(response)
                 return response.status_code, response.headers, self._read(response, began)
         except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise SourceError(failure(error, self._endpoint.url, _CONNECT_S, self._endpoint.timeout_s)) from None
+            raise SourceError(failure(error, self._endpoint.url, CONNECT_S, self._endpoint.timeout_s)) from None
 
     def _read(self, response: requests.Response, began: float) -> bytes:
         """Read the body under the total time and a size: a server may send a byte a second for ever."""

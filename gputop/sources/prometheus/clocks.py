@@ -8,7 +8,7 @@ Times of the server are put on this machine's clock.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from gputop.sources.prometheus.envelope import SeriesAnswer, number
+from gputop.sources.metrics.envelope import SeriesAnswer, number
 
 SKEW_WORTH_TELLING_S: Final = 2.0
 _MOST_SCRAPE_S: Final = 300.0

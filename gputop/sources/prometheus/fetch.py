@@ -11,17 +11,17 @@ import msgspec
 from gputop.model.endpoint import Endpoint
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
+from gputop.sources.http_failures import host_of
+from gputop.sources.metrics.envelope import SeriesAnswer, series
 from gputop.sources.metrics.sample import Sample
-from gputop.sources.prometheus.auth import Tokens
 from gputop.sources.prometheus.client import PrometheusClient
 from gputop.sources.prometheus.clocks import Clocks
-from gputop.sources.prometheus.envelope import SeriesAnswer, series
-from gputop.sources.prometheus.failures import host_of
 from gputop.sources.prometheus.flavour import Flavour, flavour
 from gputop.sources.prometheus.queries import AT_ONCE, halves
 from gputop.sources.prometheus.refusals import RefusedQueryError, SlowError, TooWideError
 from gputop.sources.prometheus.threads import in_thread
 from gputop.sources.prometheus.vectors import to_samples
+from gputop.sources.tokens import Tokens
 
 _WARNINGS_KEPT: Final = 3
 _GRACE_S: Final = 4.0

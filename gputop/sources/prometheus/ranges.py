@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from gputop.model.identity import GpuKey
 from gputop.model.quantity import QUANTITIES, Level
+from gputop.sources.metrics.envelope import SeriesAnswer, number
 from gputop.sources.metrics.names import METRICS, rule_of
 from gputop.sources.metrics.rows import judged
 from gputop.sources.metrics.rule import Doubt, Role
 from gputop.sources.prometheus.clocks import Clocks
-from gputop.sources.prometheus.envelope import SeriesAnswer, number
 from gputop.sources.prometheus.selector import one_of, quoted, select
 
 POINTS: Final = 300

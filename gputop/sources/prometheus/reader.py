@@ -10,12 +10,12 @@ from msgspec import Struct, structs
 
 from gputop.sources.base import SourceError
 from gputop.sources.metrics.coverage import FORGET_AFTER_S, is_gpu_target
+from gputop.sources.metrics.envelope import SeriesAnswer, number
 from gputop.sources.metrics.names import METRICS, rule_of
 from gputop.sources.metrics.rows import SAME_SCRAPE_S
 from gputop.sources.metrics.rule import Role
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import TARGET_LABELS, Clocks
-from gputop.sources.prometheus.envelope import SeriesAnswer, number
 from gputop.sources.prometheus.fetch import Fetcher, MakeQuery
 from gputop.sources.prometheus.queries import (
     AT_ONCE,

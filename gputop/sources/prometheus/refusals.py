@@ -7,7 +7,7 @@ from msgspec import Struct
 from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
-from gputop.sources.prometheus.envelope import Envelope
+from gputop.sources.metrics.envelope import Envelope
 
 _SHOWN: Final = 200
 _TOO_WIDE: Final = ("too many samples", "query processing would load", "err-mimir-max", "exceeded maximum resolution")

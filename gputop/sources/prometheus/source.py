@@ -11,9 +11,9 @@ from gputop.model.identity import GpuKey
 from gputop.model.status import Cost, Finding
 from gputop.sources.base import DemandBoard
 from gputop.sources.metrics.decode import Decoder
+from gputop.sources.metrics.envelope import number
 from gputop.sources.metrics.lacking import generation, lacking
 from gputop.sources.prometheus.clocks import SKEW_WORTH_TELLING_S, Clocks
-from gputop.sources.prometheus.envelope import number
 from gputop.sources.prometheus.queries import chunks
 from gputop.sources.prometheus.ranges import RangeAnswer, answer, question
 from gputop.sources.prometheus.selector import check_matchers

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
+from gputop.sources.metrics.envelope import SeriesAnswer, number
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import Clocks
-from gputop.sources.prometheus.envelope import SeriesAnswer, number
 
 
 def to_samples(answers: Iterable[SeriesAnswer], only: str, clocks: Clocks, asked_at: float) -> list[Sample]:

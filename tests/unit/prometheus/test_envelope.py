@@ -5,7 +5,7 @@ import math
 import msgspec
 import pytest
 
-from gputop.sources.prometheus.envelope import Envelope, SeriesAnswer, envelope, number, series
+from gputop.sources.metrics.envelope import Envelope, SeriesAnswer, envelope, number, series
 
 
 def _envelope(body: bytes) -> Envelope:

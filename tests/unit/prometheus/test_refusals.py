@@ -6,7 +6,7 @@ import pytest
 
 from gputop.model.status import SourceState
 from gputop.sources.base import SourceError
-from gputop.sources.prometheus.envelope import envelope
+from gputop.sources.metrics.envelope import envelope
 from gputop.sources.prometheus.refusals import (
     RefusedQueryError,
     SlowError,
