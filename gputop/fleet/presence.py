@@ -43,7 +43,7 @@ def _from_pci(pci: PciGpu | None) -> tuple[Presence, str, float]:
     if pci.asleep:
         return Presence.DRIVERLESS, "asleep: runtime power management has suspended it", 0.0
     if pci.driver is None:
-        return Presence.DRIVERLESS, "shown by the PCI bus; its driver is not told", 0.0
+        return Presence.UNKNOWN, "shown by the PCI bus; which driver holds it is not told", 0.0
     if pci.driver == "nvidia":
         return Presence.UNKNOWN, "held by the NVIDIA driver, but NVML does not list it", 0.0
     return Presence.DRIVERLESS, _DRIVER_WORDS.get(pci.driver, f"held by {pci.driver}"), 0.0

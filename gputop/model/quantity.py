@@ -70,8 +70,8 @@ def _percent(id_: str, label: str, level: Level = Level.ANY) -> Quantity:
     return Quantity(id_, "%", Kind.GAUGE, level, 0.0, 100.0, label)
 
 
-def _counter(id_: str, unit: str, label: str) -> Quantity:
-    return Quantity(id_, unit, Kind.COUNTER, Level.BOARD, 0.0, _COUNT_MAX, label)
+def _counter(id_: str, unit: str, label: str, level: Level = Level.BOARD) -> Quantity:
+    return Quantity(id_, unit, Kind.COUNTER, level, 0.0, _COUNT_MAX, label)
 
 
 def _flag(id_: str, label: str) -> Quantity:
@@ -116,6 +116,14 @@ _TABLE: Final = (
     _gauge("temperature_margin_c", "°C", -150.0, 150.0, "margin to the thermal limit"),
     _gauge("temperature_slowdown_c", "°C", 0.0, 200.0, "slowdown temperature"),
     _gauge("temperature_shutdown_c", "°C", 0.0, 200.0, "shutdown temperature"),
+    _gauge("temperature_max_c", "°C", 0.0, 200.0, "largest operating temperature"),
+    _gauge("memory_temperature_max_c", "°C", 0.0, 200.0, "largest operating temperature of the memory"),
+    # Where a board tells T.Limit, its limits are margins too: the number that `temperature_margin_c` has
+    # when the limit is reached, 0 or a little below.
+    _gauge("temperature_shutdown_margin_c", "°C", -150.0, 150.0, "margin at which it shuts down"),
+    _gauge("temperature_slowdown_margin_c", "°C", -150.0, 150.0, "margin at which it slows down"),
+    _gauge("temperature_max_margin_c", "°C", -150.0, 150.0, "margin at the largest operating temperature"),
+    _gauge("memory_temperature_max_margin_c", "°C", -150.0, 150.0, "margin at the memory's largest temperature"),
     # Fans may be driven above their nominal speed (NVML: "may exceed 100 %").
     _gauge("fan_speed_percent", "%", 0.0, 200.0, "fan speed"),
     _gauge("power_w", "W", 0.0, 2000.0, "power"),
@@ -162,6 +170,21 @@ _TABLE: Final = (
     _counter("nvlink_crc_data_errors", "", "NVLink CRC errors (data)"),
     _counter("nvlink_replay_errors", "", "NVLink replays"),
     _counter("nvlink_recovery_errors", "", "NVLink recoveries"),
+    _counter("nvlink_ecc_data_errors", "", "NVLink ECC errors (data)"),
+    # NVLink 5 and newer count other things than CRC and replays.
+    _counter("nvlink_recoveries_successful", "", "NVLink recoveries that brought the link back"),
+    _counter("nvlink_recoveries_failed", "", "NVLink recoveries that failed: the link went down"),
+    _counter("nvlink_malformed_packet_errors", "", "NVLink packets received malformed"),
+    _counter("nvlink_buffer_overrun_errors", "", "NVLink packets dropped for lack of room"),
+    _counter("nvlink_receive_errors", "", "NVLink packets received with errors"),
+    _counter("nvlink_receive_remote_errors", "", "NVLink packets that the sender marked bad"),
+    _counter("nvlink_receive_general_errors", "", "NVLink packets received with a wrong header"),
+    _counter("nvlink_link_integrity_errors", "", "NVLink local errors over the threshold"),
+    _counter("nvlink_transmit_discards", "", "NVLink packets not sent"),
+    _counter("nvlink_effective_errors", "", "NVLink errors left after correction"),
+    _counter("nvlink_symbol_errors", "", "NVLink symbol errors"),
+    _gauge("nvlink_effective_ber", "", 0.0, 1.0, "NVLink bit error rate after correction, worst link"),
+    _gauge("nvlink_symbol_ber", "", 0.0, 1.0, "NVLink symbol error rate, worst link"),
     _text("fabric_state", "fabric state"),
     # Memory errors. Volatile counts start again when the driver is loaded; aggregate ones live on the
     # board. A fall of a volatile count is a reload, not a repair.
@@ -172,7 +195,8 @@ _TABLE: Final = (
     _counter("ecc_volatile_dram_corrected", "", "corrected ECC errors since driver load, DRAM"),
     _counter("ecc_volatile_dram_uncorrected", "", "uncorrected ECC errors since driver load, DRAM"),
     _counter("ecc_volatile_sram_corrected", "", "corrected ECC errors since driver load, SRAM"),
-    _counter("ecc_volatile_sram_uncorrected", "", "uncorrected ECC errors since driver load, SRAM"),
+    # The one count that the driver also keeps for each MIG instance.
+    _counter("ecc_volatile_sram_uncorrected", "", "uncorrected ECC errors since driver load, SRAM", Level.ANY),
     _counter("ecc_aggregate_corrected", "", "corrected ECC errors, lifetime"),
     _counter("ecc_aggregate_uncorrected", "", "uncorrected ECC errors, lifetime"),
     _counter("ecc_aggregate_dram_corrected", "", "corrected ECC errors, lifetime, DRAM"),

@@ -127,7 +127,7 @@ def record(library: Library, device: Device) -> dict[str, Any]:
 
 def _readings(links: nvlink.Links, device: Device) -> dict[str, str]:
     outcome = Outcome()
-    links.read(device, outcome)
+    links.read(device, outcome, None)
     return {quantity: _word(value) for quantity, value in sorted(outcome.values.items())}
 
 

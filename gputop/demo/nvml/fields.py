@@ -8,7 +8,7 @@ from gputop.demo.nvml import abi
 from gputop.demo.nvml.gauges import margin_c, power_limit_mw
 from gputop.demo.nvml.health import ecc_counts, remap_of, retired_of
 from gputop.demo.nvml.library import Device, FakeNvml, refusal
-from gputop.demo.nvml.links import link_of
+from gputop.demo.nvml.links import NVML_VERSIONS, link_of
 from gputop.demo.nvml.table import entry
 from gputop.demo.world import Gpu
 
@@ -156,10 +156,22 @@ def _link_traffic(unit: float) -> Read:
     return read
 
 
-def _link_constant(member: str) -> Read:
-    def read(_lib: FakeNvml, gpu: Gpu, scope: int) -> float:
-        link_of(gpu, scope)
-        return int(getattr(gpu.model, member))
+def _link_speed(_lib: FakeNvml, gpu: Gpu, scope: int) -> float:
+    link_of(gpu, scope)
+    return gpu.model.nvlink_mbps
+
+
+def _link_version(_lib: FakeNvml, gpu: Gpu, scope: int) -> float:
+    link_of(gpu, scope)
+    return NVML_VERSIONS[gpu.model.nvlink_version]
+
+
+def _error_rate(error: str) -> Read:
+    """Return the read of a bit error rate as NVML packs it: all bits set while nothing was counted."""
+
+    def read(lib: FakeNvml, gpu: Gpu, scope: int) -> float:
+        count = _scoped_errors(error, newest_only=True)(lib, gpu, scope)
+        return 3 << 8 | 12 if count else 0xFFF
 
     return read
 
@@ -220,12 +232,13 @@ FIELDS: dict[int, Field] = {
     143: Field(_UINT, _remap("uncorrectable"), (450, 51)),
     144: Field(_UINT, _remap("pending"), (450, 51)),
     145: Field(_UINT, _remap("failed"), (450, 51)),
+    160: Field(_ULONG_LONG, _link_errors("", None), (450, 0)),
     161: Field(_ULONG_LONG, _scoped_errors("replay"), (510, 0)),
     162: Field(_ULONG_LONG, _scoped_errors("recovery"), (510, 0)),
     163: Field(_ULONG_LONG, _scoped_errors("crc"), (510, 0)),
-    164: Field(_UINT, _link_constant("nvlink_mbps"), (510, 0)),
+    164: Field(_UINT, _link_speed, (510, 0)),
     165: Field(_UINT, _link_state, (510, 0)),
-    166: Field(_UINT, _link_constant("nvlink_version"), (510, 0)),
+    166: Field(_UINT, _link_version, (510, 0)),
     185: Field(_UINT, _average_power, (520, 0), _FIRMWARE_US),
     186: Field(_UINT, _power, (520, 0), _FIRMWARE_US),
     187: Field(_UINT, _limit("min"), (520, 0)),
@@ -234,7 +247,7 @@ FIELDS: dict[int, Field] = {
     190: Field(_UINT, _limit("current"), (520, 0)),
     191: Field(_ULONG_LONG, lambda lib, gpu, _scope: counters.energy_mj(gpu, lib.now()), (520, 0), _FIRMWARE_US),
     192: Field(_UINT, _limit("current"), (520, 0)),
-    193: Field(_INT, _thermal_limit(-5), (525, 0)),
+    193: Field(_INT, _thermal_limit(-8), (525, 0)),
     194: Field(_INT, _thermal_limit(-2), (525, 0)),
     195: Field(_INT, _thermal_limit(0), (525, 0)),
     196: Field(_INT, _thermal_limit(0), (525, 0)),
@@ -243,12 +256,19 @@ FIELDS: dict[int, Field] = {
     202: Field(_ULONG_LONG, _link_traffic(1.0), (550, 0)),
     204: Field(_ULONG_LONG, _link_traffic(1.0), (550, 0)),
     206: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
+    207: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
     208: Field(_ULONG_LONG, _scoped_errors("crc", newest_only=True), (550, 0)),
+    209: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
+    210: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
+    211: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
+    212: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
     213: Field(_ULONG_LONG, _scoped_errors("recovery", newest_only=True), (550, 0)),
     214: Field(_ULONG_LONG, _scoped_errors("", newest_only=True), (550, 0)),
     215: Field(_ULONG_LONG, _scoped_errors("recovery", newest_only=True), (550, 0)),
     219: Field(_ULONG_LONG, _scoped_errors("replay", newest_only=True), (550, 0)),
+    220: Field(_ULONG_LONG, _error_rate("replay"), (550, 0)),
     221: Field(_ULONG_LONG, _scoped_errors("crc", newest_only=True), (550, 0)),
+    222: Field(_ULONG_LONG, _error_rate("crc"), (550, 0)),
     230: Field(_UINT, lambda lib, gpu, _scope: counters.recovery_action(gpu, lib.now()), (560, 0)),
     269: Field(_ULONG_LONG, _throttle("sw_thermal"), (570, 0)),
     270: Field(_ULONG_LONG, _throttle("hw_thermal"), (570, 0)),

@@ -89,8 +89,9 @@ class FakeNvml:
                     return implementation(self, *arguments)
                 if not self._references:
                     return abi.UNINITIALIZED
-                if scope == "session":
-                    self._block(name, None)
+                if scope in ("session", "search"):
+                    if scope == "session":
+                        self._block(name, None)
                     return implementation(self, *arguments)
                 device = self.device(arguments[0])
                 self.check(device.gpu, name)

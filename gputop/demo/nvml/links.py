@@ -13,6 +13,8 @@ _ERROR_COUNT = 5
 _CAPABILITIES = {0: 1, 1: 0, 2: 1, 3: 0, 4: 0, 5: 1}
 _TO_SWITCH = 1
 _NVLINK_5 = 5
+# nvmlNvlinkVersion_t by generation.
+NVML_VERSIONS = {1: 1, 2: 2, 3: 4, 4: 6, 5: 7}
 
 
 def link_of(gpu: Gpu, link: abi.CArgument) -> int:
@@ -37,9 +39,9 @@ def state(lib: FakeNvml, device: Device, link: abi.CArgument, result: abi.CArgum
 
 @entry("nvmlDeviceGetNvLinkVersion")
 def version(_lib: FakeNvml, device: Device, link: abi.CArgument, result: abi.CArgument) -> int:
-    """Return the NVLink version of a link."""
+    """Return the NVLink version of a link as NVML's number for it."""
     link_of(device.gpu, link)
-    return abi.put(result, device.gpu.model.nvlink_version)
+    return abi.put(result, NVML_VERSIONS[device.gpu.model.nvlink_version])
 
 
 @entry("nvmlDeviceGetNvLinkCapability")

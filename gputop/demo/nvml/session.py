@@ -114,8 +114,8 @@ def _give(lib: FakeNvml, gpu: Gpu, result: abi.CArgument) -> int:
     return lib.handles.give(result, gpu.uuid, Device(gpu))
 
 
-@entry("nvmlDeviceGetHandleByIndex_v2", "session")
-@entry("nvmlDeviceGetHandleByIndex", "session")
+@entry("nvmlDeviceGetHandleByIndex_v2", "search")
+@entry("nvmlDeviceGetHandleByIndex", "search")
 def handle_by_index(lib: FakeNvml, index: abi.CArgument, result: abi.CArgument) -> int:
     """Open the GPU at an index; INVALID_ARGUMENT beyond the count."""
     position = abi.number(index)
@@ -126,7 +126,7 @@ def handle_by_index(lib: FakeNvml, index: abi.CArgument, result: abi.CArgument) 
     return _give(lib, gpu, result)
 
 
-@entry("nvmlDeviceGetHandleByUUID", "session")
+@entry("nvmlDeviceGetHandleByUUID", "search")
 def handle_by_uuid(lib: FakeNvml, uuid: abi.CArgument, result: abi.CArgument) -> int:
     """Find a GPU or MIG device by UUID.
 
@@ -145,7 +145,7 @@ def handle_by_uuid(lib: FakeNvml, uuid: abi.CArgument, result: abi.CArgument) ->
     return abi.NOT_FOUND
 
 
-@entry("nvmlDeviceGetHandleBySerial", "session")
+@entry("nvmlDeviceGetHandleBySerial", "search")
 def handle_by_serial(lib: FakeNvml, serial: abi.CArgument, result: abi.CArgument) -> int:
     """Find a GPU by its serial number."""
     wanted = abi.text(serial)
@@ -159,8 +159,8 @@ def handle_by_serial(lib: FakeNvml, serial: abi.CArgument, result: abi.CArgument
 _BUS_ID = re.compile(r"^(?:([0-9a-fA-F]{4,8}):)?([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})(?:\.[0-9a-fA-F])?$")
 
 
-@entry("nvmlDeviceGetHandleByPciBusId_v2", "session")
-@entry("nvmlDeviceGetHandleByPciBusId", "session")
+@entry("nvmlDeviceGetHandleByPciBusId_v2", "search")
+@entry("nvmlDeviceGetHandleByPciBusId", "search")
 def handle_by_bus_id(lib: FakeNvml, bus_id: abi.CArgument, result: abi.CArgument) -> int:
     """Find a GPU by bus id, with a domain of four or eight digits or none."""
     match = _BUS_ID.match(abi.text(bus_id))

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
-Scope = Literal["free", "session", "board", "device"]
-"""``free`` works before init, ``session`` after it; ``board`` takes the handle of a whole GPU, ``device``
-also that of a MIG device."""
+Scope = Literal["free", "session", "search", "board", "device"]
+"""``free`` works before init, ``session`` after it, and so does ``search``, which opens one GPU or several
+by itself; ``board`` takes the handle of a whole GPU, ``device`` also that of a MIG device."""
 
 _NEWEST = (9999, 0)
 

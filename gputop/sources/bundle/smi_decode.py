@@ -9,6 +9,7 @@ from msgspec import structs
 
 from gputop.model.facts import Presence
 from gputop.model.identity import instance_id, normal_bus_id, normal_mig_uuid, normal_uuid
+from gputop.model.power import AVERAGE, INSTANTANEOUS, power_meaning
 from gputop.model.reading import NA, UNKNOWN, Absent, Value
 from gputop.model.sanity import judge
 from gputop.model.text import clean
@@ -35,6 +36,7 @@ from gputop.sources.bundle.smi_values import flag, number, word, words
 # Names of months by hand: strptime follows the locale, nvidia-smi does not.
 _MONTHS: Final = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _STAMP: Final = re.compile(r"([A-Z][a-z]{2})\s+(\d{1,2})\s+(\d{2}):(\d{2}):(\d{2})\s+(\d{4})")
+_DEVICE_ID: Final = re.compile(r"(?:0x)?([0-9A-Fa-f]{4})(?:10[Dd][Ee])?")
 _COUNT: Final = number("")
 _NO_MEMORY: Final = Absent(NA, "no_memory", "the device has no memory of its own: it uses the system's")
 _MEMORY: Final = ("memory_total_mib", "memory_used_mib", "memory_free_mib", "memory_reserved_mib")
@@ -181,22 +183,12 @@ def _fabric(gpu: Section) -> Value | None:
     return told
 
 
-# nvml.h, nvmlDeviceGetPowerUsage: an average over one second on Ampere and newer except GA100, the
-# instantaneous power before and on GA100.
-_OLD_ARCHITECTURES: Final = frozenset({"Kepler", "Maxwell", "Pascal", "Volta", "Turing"})
-_GA100: Final = ("A100", "A30", "A800", "CMP 170HX", "DRIVE-PG199")
-_AVERAGE: Final = "average over one second"
-_INSTANT: Final = "instantaneous"
-
-
-def _drawn_means(readings: dict[str, Value]) -> str:
-    architecture, model = readings.get("architecture"), readings.get("model")
-    if not isinstance(architecture, str) or not isinstance(model, str):
-        return "as nvidia-smi prints it: an average over one second or instantaneous, by board"
-    if architecture in _OLD_ARCHITECTURES:
-        return _INSTANT
-    names = model.replace("-", " ").split()
-    return _INSTANT if architecture == "Ampere" and any(name in names for name in _GA100) else _AVERAGE
+def _drawn_means(gpu: Section, readings: dict[str, Value]) -> Value:
+    architecture = readings.get("architecture")
+    # In XML the device's and the vendor's number stand in one word: 233010DE.
+    match = _DEVICE_ID.fullmatch(_text_at(gpu, "pci/pcideviceid") or _text_at(gpu, "pci/deviceid") or "")
+    name = architecture.split()[0] if isinstance(architecture, str) and architecture else ""
+    return power_meaning(name, int(match.group(1), 16) if match else 0)
 
 
 def _power(gpu: Section, readings: dict[str, Value]) -> None:
@@ -205,10 +197,10 @@ def _power(gpu: Section, readings: dict[str, Value]) -> None:
         gpu,
         Field("power_w", number("W"), ("gpupowerreadings/powerdraw", "powerreadings/powerdraw")),
     )
-    candidates: list[tuple[Value | None, str]] = [
-        (drawn, _drawn_means(readings)),
-        (readings.get("power_average_w"), _AVERAGE),
-        (readings.get("power_instant_w"), _INSTANT),
+    candidates: list[tuple[Value | None, Value]] = [
+        (drawn, _drawn_means(gpu, readings)),
+        (readings.get("power_average_w"), AVERAGE),
+        (readings.get("power_instant_w"), INSTANTANEOUS),
     ]
     told = [(value, meaning) for value, meaning in candidates if value is not None]
     if not told:

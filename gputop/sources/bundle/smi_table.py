@@ -78,7 +78,7 @@ BOARD_FIELDS: Final = (
     Field("ofa_utilization", _PERCENT, ("utilization/ofautil", "utilization/ofa")),
     Field("temperature_c", _CELSIUS, ("temperature/gputemp", "temperature/gpucurrenttemp")),
     Field("memory_temperature_c", _CELSIUS, ("temperature/memorytemp", "temperature/memorycurrenttemp")),
-    # Thresholds called "T.Limit" are margins below the limit, not temperatures, and are not read as such.
+    # What is called "T.Limit" is a margin, not a temperature: the board's own, and the one at each limit.
     Field(
         "temperature_margin_c",
         _CELSIUS,
@@ -93,6 +93,36 @@ BOARD_FIELDS: Final = (
         "temperature_shutdown_c",
         _CELSIUS,
         ("temperature/gputempmaxthreshold", "temperature/gpushutdowntemp"),
+    ),
+    Field(
+        "temperature_max_c",
+        _CELSIUS,
+        ("temperature/gputempmaxgputhreshold", "temperature/gpumaxoperatingtemp"),
+    ),
+    Field(
+        "memory_temperature_max_c",
+        _CELSIUS,
+        ("temperature/gputempmaxmemthreshold", "temperature/memorymaxoperatingtemp"),
+    ),
+    Field(
+        "temperature_shutdown_margin_c",
+        _CELSIUS,
+        ("temperature/gputempmaxtlimitthreshold", "temperature/gpushutdowntlimittemp"),
+    ),
+    Field(
+        "temperature_slowdown_margin_c",
+        _CELSIUS,
+        ("temperature/gputempslowtlimitthreshold", "temperature/gpuslowdowntlimittemp"),
+    ),
+    Field(
+        "temperature_max_margin_c",
+        _CELSIUS,
+        ("temperature/gputempmaxgputlimitthreshold", "temperature/gpumaxoperatingtlimittemp"),
+    ),
+    Field(
+        "memory_temperature_max_margin_c",
+        _CELSIUS,
+        ("temperature/gputempmaxmemtlimitthreshold", "temperature/memorymaxoperatingtlimittemp"),
     ),
     Field("fan_speed_percent", _PERCENT, ("fanspeed",)),
     Field(

@@ -11,20 +11,14 @@ import pynvml
 
 from gputop.model.facts import PciGpu, Presence
 from gputop.model.identity import normal_bus_id, normal_uuid
-from gputop.model.reading import UNKNOWN, Absent, Value
 from gputop.sources.nvml import errors
 from gputop.sources.nvml.device import Device
 from gputop.sources.nvml.fields import IDENTITY
 from gputop.sources.nvml.library import Library, symbol
 from gputop.sources.nvml.ways import CObject
 
-_AMPERE = 7
-# GA100 (A100, A800, A30, …) has the device ids 2080 to 20ff.
-_GA100 = range(0x2080, 0x2100)
-
 # Above every bus id, which are hex digits and punctuation.
 _BEYOND = "~"
-_UNKNOWN_CHIP = Absent(UNKNOWN, "unknown", "the driver does not tell the architecture")
 
 
 def handle_by_index(library: Library, index: int) -> tuple[int, CObject]:
@@ -97,15 +91,6 @@ def pci_device_id(library: Library, device: Device) -> int:
     if library.run(bound, device.index, device.handle) != errors.SUCCESS:
         return 0
     return int(bound.outs[0].pciDeviceId) >> 16
-
-
-def power_meaning(architecture: int, device_id: int) -> Value:
-    """Return what `nvmlDeviceGetPowerUsage` tells on a chip (nvml.h)."""
-    if architecture < 0:
-        return _UNKNOWN_CHIP
-    if architecture < _AMPERE or device_id in _GA100:
-        return "instantaneous power of the board"
-    return "power of the board, averaged over one second"
 
 
 def place_unopened(devices: list[Device], pci: tuple[PciGpu, ...] | None, *, skipped: set[str]) -> None:

@@ -28,6 +28,7 @@ from gputop.sources.nvml.ways import (
     Read,
     Take,
     TextOut,
+    signed,
     unless,
     words,
 )
@@ -115,7 +116,11 @@ def _ecc_total(quantity: str, field: int, error: int, counter: int, group: int) 
 
 def _ecc_split(quantity: str, error: int, counter: int, location: int) -> Read:
     args = ((c_uint, error), (c_uint, counter), (c_uint, location))
-    return Read((quantity,), (Call("nvmlDeviceGetMemoryErrorCounter", (Take(quantity),), _ULL, args),), SLOW)
+    call = Call("nvmlDeviceGetMemoryErrorCounter", (Take(quantity),), _ULL, args)
+    # Of MIG instances the driver counts only what was uncorrected outside of DRAM since it was loaded
+    # (nvml.h, nvmlDeviceGetMemoryErrorCounter).
+    own = (error, counter, location) == (_UNCORRECTED, _VOLATILE, _SRAM)
+    return Read((quantity,), (call,), SLOW, instance=own)
 
 
 def _pair(first: str, second: str, function: str, group: int) -> Read:
@@ -181,6 +186,11 @@ def _margin() -> Read:
 def _threshold(quantity: str, which: int) -> Read:
     call = Call("nvmlDeviceGetTemperatureThreshold", (Take(quantity),), _UINT, ((c_uint, which),))
     return Read((quantity,), (call,), SLOW)
+
+
+def _margin_limit(quantity: str, field: int) -> Read:
+    """Return the read of a limit told as T.Limit, on boards that no longer have absolute ones."""
+    return Read((quantity,), (Field(field, convert=signed(quantity)),), SLOW)
 
 
 def _clock_events() -> Read:
@@ -319,6 +329,12 @@ READS: Final[tuple[Read, ...]] = (
     _uint("display_active", "nvmlDeviceGetDisplayActive", SLOW),
     _threshold("temperature_shutdown_c", 0),
     _threshold("temperature_slowdown_c", 1),
+    _threshold("memory_temperature_max_c", 2),
+    _threshold("temperature_max_c", 3),
+    _margin_limit("temperature_shutdown_margin_c", 193),
+    _margin_limit("temperature_slowdown_margin_c", 194),
+    _margin_limit("memory_temperature_max_margin_c", 195),
+    _margin_limit("temperature_max_margin_c", 196),
     _uint("power_limit_requested_w", "nvmlDeviceGetPowerManagementLimit", SLOW, _MILLI),
     _uint("power_limit_default_w", "nvmlDeviceGetPowerManagementDefaultLimit", SLOW, _MILLI),
     _power_limits(),

@@ -2,7 +2,8 @@
 
 A board without NVLink has no links; it has not lost them (NVIDIA/NVSentinel#1481 raised alarms on PCIe
 cards). Which counters exist depends on the generation: up to NVLink 4 there are totals of CRC, replay and
-recovery, later drivers count each link for itself, and NVLink 5 knows recovery events only.
+recovery, later drivers count each link for itself, and NVLink 5 counts packets, symbols and recoveries by
+kind and tells bit error rates.
 """
 
 import ctypes
@@ -29,6 +30,11 @@ _UP: Final = frozenset({1.0, 2.0})
 _VERSIONS: Final = {1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
 
 
+# All bits of a rate: nothing has been counted that it could be worked out from (nvidia-smi: 15e-255).
+_NO_RATE: Final = 0xFFF
+_NO_ERRORS_YET: Final = Absent(NA, "no_errors", "no bit error has been counted, so there is no rate")
+
+
 class _Total(Struct, frozen=True):
     """A counter of the whole board."""
 
@@ -40,9 +46,10 @@ class _Total(Struct, frozen=True):
 
 
 class _PerLink(Struct, frozen=True):
-    """A counter of each link, added up."""
+    """A number of each link: a counter, added up, or a bit error rate, of which the worst counts."""
 
     field: int
+    is_rate: bool = False
 
     def fields(self, links: int) -> tuple[Field, ...]:
         return tuple(Field(self.field, link) for link in range(links))
@@ -53,6 +60,20 @@ COUNTERS: Final[dict[str, tuple[_Total | _PerLink, ...]]] = {
     "nvlink_crc_data_errors": (_Total(45),),
     "nvlink_replay_errors": (_Total(52), _PerLink(161)),
     "nvlink_recovery_errors": (_Total(59), _PerLink(162), _PerLink(215)),
+    "nvlink_ecc_data_errors": (_Total(160),),
+    "nvlink_malformed_packet_errors": (_PerLink(206),),
+    "nvlink_buffer_overrun_errors": (_PerLink(207),),
+    "nvlink_receive_errors": (_PerLink(208),),
+    "nvlink_receive_remote_errors": (_PerLink(209),),
+    "nvlink_receive_general_errors": (_PerLink(210),),
+    "nvlink_link_integrity_errors": (_PerLink(211),),
+    "nvlink_transmit_discards": (_PerLink(212),),
+    "nvlink_recoveries_successful": (_PerLink(213),),
+    "nvlink_recoveries_failed": (_PerLink(214),),
+    "nvlink_effective_errors": (_PerLink(219),),
+    "nvlink_symbol_errors": (_PerLink(221),),
+    "nvlink_effective_ber": (_PerLink(220, is_rate=True),),
+    "nvlink_symbol_ber": (_PerLink(222, is_rate=True),),
 }
 """The ways to each counter, tried in order."""
 
@@ -83,8 +104,14 @@ class Links:
         """Look at a device's links anew."""
         self._known.pop(slot, None)
 
-    def read(self, device: Device, outcome: Outcome) -> None:
-        """Take the link readings of a board into `outcome`."""
+    def read(self, device: Device, outcome: Outcome, wanted: frozenset[str] | None) -> None:
+        """Take the link readings of a board into `outcome`.
+
+        Args:
+            device: The board.
+            outcome: Where values and codes go.
+            wanted: Quantities that are wanted, None for all: NVLink 5 has hundreds of counters to a board.
+        """
         known = self._known.get(device.slot)
         if known is None:
             links = self._count(device, outcome)
@@ -98,7 +125,7 @@ class Links:
         outcome.values["nvlink_links"] = float(known.links)
         outcome.values["nvlink_version"] = known.version
         outcome.values["nvlink_links_active"] = self._active(device, known, outcome)
-        pending = list(COUNTERS)
+        pending = [counter for counter in COUNTERS if wanted is None or counter in wanted]
         while pending and not outcome.fatal:
             pending = self._count_errors(device, known, pending, outcome)
 
@@ -168,15 +195,17 @@ class Links:
 
     def _count_errors(self, device: Device, known: _Known, quantities: list[str], outcome: Outcome) -> list[str]:
         """Read the counters' current ways in one call; return those whose way turned out not to exist."""
-        spans: list[tuple[str, range]] = []
+        spans: list[tuple[str, range, bool]] = []
         fields: list[Field] = []
         for quantity in quantities:
             ways = COUNTERS[quantity]
             if known.ways[quantity] >= len(ways):
                 outcome.values[quantity] = Absent(NA, "not_supported", "this NVLink generation does not count it")
                 continue
-            own = ways[known.ways[quantity]].fields(known.links)
-            spans.append((quantity, range(len(fields), len(fields) + len(own))))
+            way = ways[known.ways[quantity]]
+            own = way.fields(known.links)
+            is_rate = isinstance(way, _PerLink) and way.is_rate
+            spans.append((quantity, range(len(fields), len(fields) + len(own)), is_rate))
             fields += own
         if not fields:
             return []
@@ -185,9 +214,9 @@ class Links:
         if not outcome.note(whole):
             return []
         again: list[str] = []
-        for quantity, span in spans:
-            total = _add(batch, whole, span, outcome)
-            if isinstance(total, Absent) and total.state == NA:
+        for quantity, span, is_rate in spans:
+            total = (_worst if is_rate else _add)(batch, whole, span, outcome)
+            if isinstance(total, Absent) and total.state == NA and total is not _NO_ERRORS_YET:
                 known.ways[quantity] += 1
                 again.append(quantity)
             else:
@@ -203,6 +232,15 @@ class Links:
         return _add(batch, whole, range(batch.count), outcome, count)
 
 
+def _read(batch: FieldBatch, whole: int, position: int, outcome: Outcome) -> float | Absent:
+    """Return one entry, or why there is none; its failure is noted."""
+    code = whole or batch.code(position)
+    if code == errors.SUCCESS:
+        return batch.raw(position)
+    outcome.note(code)
+    return errors.permanent(code) or errors.passing(code)
+
+
 def _add(
     batch: FieldBatch,
     whole: int,
@@ -213,13 +251,27 @@ def _add(
     """Return the sum over some entries, or why there is none: a sum with a part missing is no sum."""
     total = 0.0
     for position in span:
-        code = whole or batch.code(position)
-        if code != errors.SUCCESS:
-            outcome.note(code)
-            return errors.permanent(code) or errors.passing(code)
-        raw = batch.raw(position)
+        raw = _read(batch, whole, position, outcome)
         if isinstance(raw, Absent):
             return raw
         total += weigh(raw)
     outcome.note(errors.SUCCESS)
     return total
+
+
+def _worst(batch: FieldBatch, whole: int, span: range, outcome: Outcome) -> float | Absent:
+    """Return the largest bit error rate of some links, or why there is none."""
+    rates: list[float] = []
+    for position in span:
+        raw = _read(batch, whole, position, outcome)
+        if isinstance(raw, Absent):
+            return raw
+        if int(raw) != _NO_RATE:
+            rates.append(bit_error_rate(int(raw)))
+    outcome.note(errors.SUCCESS)
+    return max(rates) if rates else _NO_ERRORS_YET
+
+
+def bit_error_rate(raw: int) -> float:
+    """Return a rate that the driver packs: mantissa in bits 8 to 11, power of ten below (nvml.h, BER_…)."""
+    return float(f"{raw >> 8 & 0xF}e-{raw & 0xFF}")

@@ -11,12 +11,13 @@ import pynvml
 from msgspec import Struct
 
 from gputop.model.facts import PciGpu, Presence
+from gputop.model.power import power_meaning
 from gputop.model.process import GpuProcess
 from gputop.model.reading import NA, Absent, Value
 from gputop.model.status import Finding
 from gputop.sources.nvml import boards, cadence, errors, gpm, host, nvlink, unified
 from gputop.sources.nvml.device import Device, Outcome
-from gputop.sources.nvml.fields import READS
+from gputop.sources.nvml.fields import ARCHITECTURES, READS
 from gputop.sources.nvml.inventory import Inventory, RestartNeededError
 from gputop.sources.nvml.library import Library
 from gputop.sources.nvml.marker import NO_DEVICE, Marker
@@ -231,7 +232,7 @@ class Sweep:
         device.read(self._library, reads, group, outcome, now)
         if not outcome.fatal:
             self._read_more(device, group, outcome, now)
-        if not self._judge(device, outcome):
+        if not self._judge(device, outcome, group):
             return None
         self._complete(device, group, outcome.values)
         return device.sample(group, outcome.values, self._plan.quantities)
@@ -243,14 +244,14 @@ class Sweep:
             and self._links is not None
             and self._wants(nvlink.QUANTITIES)
         ):
-            self._links.read(device, outcome)
+            self._links.read(device, outcome, self._plan.quantities)
         if group == cadence.FAST and self._gpm is not None and self._wants(gpm.QUANTITIES):
             if self._plan.profiling:
                 self._gpm.read(device, outcome, now)
             else:
                 outcome.values.update(dict.fromkeys(gpm.QUANTITIES, gpm.OPT_IN))
 
-    def _judge(self, device: Device, outcome: Outcome) -> bool:
+    def _judge(self, device: Device, outcome: Outcome, group: int) -> bool:
         """Decide how a device is by the codes of a round; return whether its readings count."""
         if outcome.fatal == errors.UNINITIALIZED:
             raise RestartNeededError("NVML lost its connection to the driver")
@@ -259,6 +260,8 @@ class Sweep:
         if not outcome.good and not outcome.codes:
             # Nothing was asked: all of it is settled, or waits for another try.
             return not device.failing
+        if _is_one_setting(outcome, group) and not device.failing and not device.reopened:
+            return True
         if outcome.fatal or not outcome.good:
             code = outcome.fatal or Counter(outcome.codes).most_common(1)[0][0]
             device.reopened = False
@@ -289,7 +292,7 @@ class Sweep:
         if group == cadence.ONCE:
             if device.board is None and self._wants(("power_meaning",)):
                 device_id = boards.pci_device_id(self._library, device)
-                values["power_meaning"] = boards.power_meaning(device.architecture, device_id)
+                values["power_meaning"] = power_meaning(ARCHITECTURES.get(device.architecture, ""), device_id)
             if device.board is not None and device.profile:
                 values["mig_profile"] = device.profile
 
@@ -382,6 +385,14 @@ class Sweep:
 
     def _on_xid(self, slot: int, xid: int, gpu_instance: int, at: float) -> None:
         self._send(XidEvent(self._inventory.slot_of(slot, gpu_instance), xid, at))
+
+
+def _is_one_setting(outcome: Outcome, group: int) -> bool:
+    """Whether all that failed is one rarely read number, which says nothing of the device as a whole.
+
+    Some are for root only (nvmlDeviceGetSramEccErrorStatus), and of a MIG instance only one is asked.
+    """
+    return group in (cadence.SLOW, cadence.ONCE) and not outcome.fatal and not outcome.good and len(outcome.codes) == 1
 
 
 def _sum_of_memory(table: tuple[GpuProcess, ...] | Absent) -> float | None:

@@ -154,6 +154,16 @@ def words(names: dict[int, str]) -> Convert:
     return convert
 
 
+def signed(quantity: str) -> Convert:
+    """Return a conversion of a field that may be below 0 and that some drivers give an unsigned type."""
+
+    def convert(raw: CObject) -> Value:
+        # All bits set stays what it is elsewhere: the marker for "not available".
+        return number(quantity, raw - 2.0**32 if 2.0**31 <= raw < 2.0**32 - 1 else raw, 1.0)
+
+    return convert
+
+
 def unless(code: int, reason: str, quantity: str, scale: float = 1.0) -> Convert:
     """Return a conversion in which one number stands for "not known"."""
 

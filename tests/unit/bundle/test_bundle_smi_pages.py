@@ -51,7 +51,7 @@ EXPECTED = {
         "memory_used_mib": 20137.0,
         "memory_reserved_mib": 864.0,
         "power_w": 133.7,
-        "power_meaning": "instantaneous",
+        "power_meaning": "instantaneous power of the board",
     },
     ("xml-550-mig.xml", "1", "2"): {
         "memory_total_mib": 40192.0,
@@ -80,8 +80,12 @@ EXPECTED = {
     ("query-470-mig.txt", "1", "5"): {"memory_used_mib": 5123.0, "ecc_volatile_sram_uncorrected": 2.0},
     ("query-610-hopper.txt", "1", ""): {
         "temperature_margin_c": 21.0,
+        "temperature_shutdown_margin_c": -8.0,
+        "temperature_slowdown_margin_c": -2.0,
+        "temperature_max_margin_c": 0.0,
+        "memory_temperature_max_margin_c": 0.0,
         "power_w": 688.2,
-        "power_meaning": "average over one second",
+        "power_meaning": "power of the board, averaged over one second",
         "power_average_w": 688.2,
         "power_instant_w": 699.9,
         "power_memory_w": 101.5,
@@ -123,7 +127,7 @@ EXPECTED = {
         "memory_utilization": "not_supported",
         "temperature_margin_c": 41.0,
         "power_w": 9.51,
-        "power_meaning": "instantaneous",
+        "power_meaning": "instantaneous power of the board",
         "recovery_action": 4.0,
     },
 }

@@ -138,7 +138,7 @@ def test_field_values_answer_one_by_one(nvml):
     assert memory.value.uiVal > nv.nvmlDeviceGetTemperature(handle, 0)
     assert energy.valueType == nv.NVML_VALUE_TYPE_UNSIGNED_LONG_LONG
     assert energy.value.ullVal == nv.nvmlDeviceGetTotalEnergyConsumption(handle)
-    assert (shutdown.valueType, shutdown.value.siVal) == (nv.NVML_VALUE_TYPE_SIGNED_INT, -5)
+    assert (shutdown.valueType, shutdown.value.siVal) == (nv.NVML_VALUE_TYPE_SIGNED_INT, -8)
     assert energy.timestamp > 0
     assert energy.latencyUsec > power.latencyUsec - 1000
 

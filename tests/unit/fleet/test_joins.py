@@ -189,6 +189,13 @@ def test_pci_names_the_driver_that_holds_a_gpu(fleet: Fleet) -> None:
     assert "no driver" in words[2]
 
 
+def test_a_bus_listing_that_tells_no_driver_claims_none(fleet: Fleet) -> None:
+    tell(fleet, NVML, 10.0, NodeFact(NodeRef("h"), pci=(PciGpu(BUSES[0]),)))
+    (row,) = rows(fleet)
+    assert row.presence is Presence.UNKNOWN
+    assert "which driver holds it is not told" in row.presence_reason
+
+
 def test_mig_instances_are_joined_by_id_and_by_uuid(fleet: Fleet) -> None:
     mig = "MIG-13a6e898-1b69-33d1-4fd1-9b8ea7466ab9"
     tell(fleet, EXPORTER, 10.0, GpuFact(GpuRef("h", uuid=UUIDS[0], mig_uuid=mig), {"mig_profile": "2g.20gb"}))

@@ -140,6 +140,8 @@ class FakeLibrary:
     def on_device(self, name: str, handle: Any, *arguments: Any) -> int:
         """Answer a call on a device."""
         gpu = self.find(handle)
+        if gpu is None:
+            return INVALID_ARGUMENT
         if gpu.every_call:
             return gpu.every_call
         if arguments and not hasattr(arguments[0], "_obj"):
@@ -148,11 +150,11 @@ class FakeLibrary:
                 return _answer(by_argument, arguments)
         return _answer(gpu.answers.get(name, Code(NOT_SUPPORTED)), arguments)
 
-    def find(self, handle: Any) -> Gpu:
-        """Return the GPU a handle stands for."""
+    def find(self, handle: Any) -> Any:
+        """Return the GPU a handle stands for; None for an instance that has been destroyed."""
         address = ctypes.cast(handle, ctypes.c_void_p).value
         everything = [*self.gpus, *(one for gpu in self.gpus for one in gpu.instances if one is not None)]
-        return next(gpu for gpu in everything if ctypes.addressof(gpu.block) == address)
+        return next((gpu for gpu in everything if ctypes.addressof(gpu.block) == address), None)
 
 
 def _answer(answer: Any, arguments: tuple[Any, ...]) -> int:
@@ -212,7 +214,7 @@ def _fields(library: FakeLibrary, _name: str, handle: Any, count: Any, values: A
             continue
         entry.nvmlReturn = SUCCESS
         entry.valueType = gpu.field_type
-        setattr(entry.value, {1: "uiVal", _UNSIGNED_LONG_LONG: "ullVal"}.get(gpu.field_type, "ullVal"), answer)
+        setattr(entry.value, {1: "uiVal", 5: "siVal"}.get(gpu.field_type, "ullVal"), answer)
     return SUCCESS
 
 

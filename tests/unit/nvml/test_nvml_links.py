@@ -325,3 +325,89 @@ def test_a_watch_that_cannot_work_says_so_and_ends(monkeypatch: pytest.MonkeyPat
     xids.start()
     assert xids.stop()
     assert "kernel log" in xids.trouble
+
+
+def fifth_generation(links: int) -> Gpu:
+    gpu = plain_gpu()
+    gpu.fields = {(91, 0): links}
+    gpu.fields |= {(165, link): 1 for link in range(links)}
+    gpu.fields |= {(field, link): 0 for field in range(206, 216) for link in range(links)}
+    gpu.fields |= {(field, link): 0 for field in (219, 221) for link in range(links)}
+    gpu.fields |= {(field, link): 0xFFF for field in (220, 222) for link in range(links)}
+    return gpu
+
+
+def test_nvlink_5_counts_by_kind(make_rig: MakeRig) -> None:
+    gpu = fifth_generation(3)
+    gpu.fields[206, 1] = 2
+    gpu.fields[207, 2] = 3
+    gpu.fields[211, 0] = 4
+    gpu.fields[213, 0] = 5
+    gpu.fields[214, 1] = 1
+    gpu.fields[219, 2] = 7
+    gpu.fields[221, 0] = gpu.fields[221, 1] = 10
+    rig = make_rig([gpu])
+    rig.open()
+    values = rig.read(MEDIUM)[0]
+    counted = {quantity: value for quantity, value in values.items() if quantity.startswith("nvlink") and value}
+    assert {quantity: value for quantity, value in counted.items() if isinstance(value, float)} == {
+        "nvlink_links": 3.0,
+        "nvlink_links_active": 3.0,
+        "nvlink_malformed_packet_errors": 2.0,
+        "nvlink_buffer_overrun_errors": 3.0,
+        "nvlink_link_integrity_errors": 4.0,
+        "nvlink_recoveries_successful": 5.0,
+        "nvlink_recoveries_failed": 1.0,
+        "nvlink_effective_errors": 7.0,
+        "nvlink_symbol_errors": 20.0,
+    }
+    # The kinds of the generations before do not exist, which is not 0.
+    assert isinstance(values["nvlink_crc_flit_errors"], Absent)
+    assert values["nvlink_crc_flit_errors"].state == NA
+
+
+def test_bit_error_rates_are_the_worst_link_s_and_no_rate_is_no_0(make_rig: MakeRig) -> None:
+    gpu = fifth_generation(3)
+    gpu.fields[222, 0] = 3 << 8 | 12
+    gpu.fields[222, 2] = 15 << 8 | 13
+    rig = make_rig([gpu])
+    rig.open()
+    assert rig.read(MEDIUM)[0]["nvlink_symbol_ber"] == 3e-12
+    gpu.fields[220, 1] = 9 << 8 | 8
+    assert rig.read(MEDIUM)[0]["nvlink_effective_ber"] == 9e-8
+
+
+def test_a_rate_nobody_counted_for_is_absent_and_asked_again(make_rig: MakeRig) -> None:
+    gpu = fifth_generation(2)
+    rig = make_rig([gpu])
+    rig.open()
+    told = rig.read(MEDIUM)[0]["nvlink_symbol_ber"]
+    assert isinstance(told, Absent)
+    assert told.code == "no_errors"
+    gpu.fields[222, 0] = 1 << 8 | 9
+    assert rig.read(MEDIUM)[0]["nvlink_symbol_ber"] == 1e-9
+
+
+def test_only_the_link_counters_that_are_wanted_are_asked(make_rig: MakeRig) -> None:
+    gpu = fifth_generation(2)
+    rig = make_rig([gpu])
+    rig.open(Plan(frozenset({"nvlink_symbol_errors"}), processes=False, profiling=False, interval_s=1.0))
+    gpu.fields = {key: value for key, value in gpu.fields.items() if key[0] in (91, 165, 221)}
+    assert rig.read(MEDIUM)[0] == {"nvlink_symbol_errors": 0.0}
+
+
+def test_an_instance_tells_its_own_sram_errors_and_one_refusal_is_not_the_instance_s(make_rig: MakeRig) -> None:
+    gpu = partitioned()
+    first = gpu.instances[0]
+    assert first is not None
+    first.answers["nvmlDeviceGetMemoryErrorCounter"] = 2
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read(FAST)
+    values = rig.read(SLOW)
+    assert values[1]["ecc_volatile_sram_uncorrected"] == 2.0
+    first.answers["nvmlDeviceGetMemoryErrorCounter"] = Code(fake.NO_PERMISSION)
+    told = rig.read(SLOW)[1]["ecc_volatile_sram_uncorrected"]
+    assert isinstance(told, Absent)
+    assert told.state == UNKNOWN
+    assert not any(state.reason for state in rig.states(1))

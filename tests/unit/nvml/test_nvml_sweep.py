@@ -267,6 +267,34 @@ def test_the_power_number_says_what_it_is(make_rig: MakeRig, architecture: int, 
     assert meaning in str(rig.read(ONCE)[0]["power_meaning"])
 
 
+def test_limits_are_temperatures_on_old_boards_and_margins_on_new_ones(make_rig: MakeRig) -> None:
+    old, new = plain_gpu(0), plain_gpu(1)
+    for which, limit in enumerate((92, 89, 95, 85)):
+        old.answers["nvmlDeviceGetTemperatureThreshold", which] = limit
+    new.fields = {(193, 0): -8, (194, 0): -2, (195, 0): 0, (196, 0): 0}
+    new.field_type = 5
+    rig = make_rig([old, new])
+    rig.open()
+    values = rig.read(SLOW)
+    limits = ("temperature_shutdown", "temperature_slowdown", "temperature_max", "memory_temperature_max")
+    assert [values[0][f"{name}_c"] for name in limits] == [92.0, 89.0, 85.0, 95.0]
+    assert [values[1][f"{name}_margin_c"] for name in limits] == [-8.0, -2.0, 0.0, 0.0]
+    for name in limits:
+        assert isinstance(values[0][f"{name}_margin_c"], Absent)
+        assert isinstance(values[1][f"{name}_c"], Absent)
+
+
+@pytest.mark.parametrize(("raw", "margin"), [(2**32 - 8, -8.0), (12, 12.0), (2**32 - 1, None), (2**31 - 1, None)])
+def test_a_margin_below_0_of_an_unsigned_type(make_rig: MakeRig, raw: int, margin: float | None) -> None:
+    gpu = plain_gpu()
+    gpu.fields = {(193, 0): raw}
+    gpu.field_type = 1
+    rig = make_rig([gpu])
+    rig.open()
+    told = rig.read(SLOW)[0]["temperature_shutdown_margin_c"]
+    assert isinstance(told, Absent) if margin is None else told == margin
+
+
 def test_the_first_utilisation_without_persistence_mode_is_left_out(make_rig: MakeRig) -> None:
     """Case K-08: opening an idle GPU makes it busy."""
     gpu = plain_gpu()
