@@ -17,6 +17,9 @@ from gputop.sources.nvml.fields import IDENTITY
 from gputop.sources.nvml.library import Library, symbol
 from gputop.sources.nvml.ways import CObject
 
+# NVML_GPU_VIRTUALIZATION_MODE_VGPU
+_VGPU_GUEST = 2
+
 # Above every bus id, which are hex digits and punctuation.
 _BEYOND = "~"
 
@@ -76,6 +79,8 @@ def _learn(library: Library, device: Device) -> None:
     device.persistent = bool(answer[0]) if answer else None
     code, answer = _ask(library, device, "ecc")
     device.has_ecc = True if answer else (False if errors.permanent(code) else None)
+    _, answer = _ask(library, device, "virtualization")
+    device.is_vgpu = bool(answer) and int(answer[0]) == _VGPU_GUEST
     device.mig_on = mig_mode(library, device)
 
 
@@ -129,7 +134,7 @@ def place_unopened(devices: list[Device], pci: tuple[PciGpu, ...] | None, *, ski
 
 def note_failure(device: Device, code: int) -> bool:
     """Note that a board could not be opened, and return whether that is news."""
-    return device.set_presence(errors.presence(code), errors.describe(code))
+    return device.set_presence(errors.presence(code), errors.describe_device(code))
 
 
 def note_answer(device: Device) -> bool:

@@ -95,6 +95,7 @@ class Device:
         self.pci_device_id = 0
         self.persistent: bool | None = None
         self.has_ecc: bool | None = None
+        self.is_vgpu = False
         self.mig_on = False
         self.presence: Presence | None = None
         self.reason = ""

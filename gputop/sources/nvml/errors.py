@@ -39,19 +39,30 @@ class Return(Struct, frozen=True, gc=False):
             one call only.
         absent: The cell of a field that returned it for good, so that it is not asked again; None when
             the field may answer next time.
+        step: What to do where a whole device answers nothing else, "" where nothing is known to help.
     """
 
     name: str
     words: str
     presence: Presence | None = None
     absent: Absent | None = None
+    step: str = ""
+
+
+# Since a container's device rules were rewritten under it, every call fails; nothing but a new container
+# gets them back (NVIDIA/nvidia-container-toolkit#48).
+_NEW_CONTAINER: Final = "in a container: systemctl daemon-reload may have taken its devices away, restart it"
 
 
 RETURNS: Final[dict[int, Return]] = {
     UNINITIALIZED: Return("UNINITIALIZED", "NVML is not initialised"),
     INVALID_ARGUMENT: Return("INVALID_ARGUMENT", "NVML refuses the arguments"),
     CODE_NOT_SUPPORTED: Return("NOT_SUPPORTED", "not supported by this device", absent=NOT_SUPPORTED),
-    NO_PERMISSION: Return("NO_PERMISSION", "not allowed for this user"),
+    NO_PERMISSION: Return(
+        "NO_PERMISSION",
+        "not allowed for this user",
+        step="check the mode of /dev/nvidia*, the user's groups and the container's devices",
+    ),
     NOT_FOUND: Return("NOT_FOUND", "not found"),
     INSUFFICIENT_SIZE: Return("INSUFFICIENT_SIZE", "the answer kept growing"),
     8: Return("INSUFFICIENT_POWER", "external power cables are not attached"),
@@ -65,9 +76,19 @@ RETURNS: Final[dict[int, Return]] = {
         absent=Absent(NA, "not_supported", "this driver's library has no function for it"),
     ),
     14: Return("CORRUPTED_INFOROM", "the board's infoROM is corrupted"),
-    GPU_IS_LOST: Return("GPU_IS_LOST", "the GPU has fallen off the bus", presence=Presence.LOST),
-    RESET_REQUIRED: Return("RESET_REQUIRED", "the GPU needs a reset", presence=Presence.RESET_REQUIRED),
-    17: Return("OPERATING_SYSTEM", "the operating system or a cgroup blocks access to the GPU"),
+    GPU_IS_LOST: Return(
+        "GPU_IS_LOST",
+        "the GPU has fallen off the bus",
+        presence=Presence.LOST,
+        step="drain the node, then power it off and on: a reset does not reach the GPU",
+    ),
+    RESET_REQUIRED: Return(
+        "RESET_REQUIRED",
+        "the GPU needs a reset",
+        presence=Presence.RESET_REQUIRED,
+        step="end its processes, then nvidia-smi --gpu-reset",
+    ),
+    17: Return("OPERATING_SYSTEM", "the operating system or a cgroup blocks access to the GPU", step=_NEW_CONTAINER),
     LIB_RM_VERSION_MISMATCH: Return(
         "LIB_RM_VERSION_MISMATCH", "the NVML library and the kernel module have different versions"
     ),
@@ -89,7 +110,7 @@ RETURNS: Final[dict[int, Return]] = {
     27: Return("NOT_READY", "the GPU is not ready"),
     GPU_NOT_FOUND: Return("GPU_NOT_FOUND", "no GPU was found"),
     29: Return("INVALID_STATE", "the GPU is in a state in which this cannot be told"),
-    999: Return("UNKNOWN", "unknown error"),
+    999: Return("UNKNOWN", "unknown error", step=_NEW_CONTAINER),
 }
 
 
@@ -97,6 +118,12 @@ def describe(code: int) -> str:
     """Return the words for a code, with its name and number: both are what people search for."""
     known = RETURNS.get(code)
     return f"{known.words} ({known.name}, {code})" if known else f"NVML error {code}"
+
+
+def describe_device(code: int) -> str:
+    """Return the words for a device on which every call answers `code`, with the next step."""
+    known = RETURNS.get(code)
+    return f"{describe(code)}: {known.step}" if known and known.step else describe(code)
 
 
 def permanent(code: int) -> Absent | None:

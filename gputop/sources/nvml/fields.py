@@ -219,10 +219,24 @@ def _performance_state() -> Read:
     )
 
 
-def _row_remap() -> Read:
-    names = ("row_remap_corrected", "row_remap_uncorrected", "row_remap_pending", "row_remap_failed")
-    takes = tuple(Take(name, out=position) for position, name in enumerate(names))
-    return Read(names, (Call("nvmlDeviceGetRemappedRows", takes, _UINT * 4),), MEDIUM)
+_REMAP_FIELDS: Final = {
+    "row_remap_corrected": 142,
+    "row_remap_uncorrected": 143,
+    "row_remap_pending": 144,
+    "row_remap_failed": 145,
+}
+
+
+def _row_remap() -> tuple[Read, ...]:
+    """Return the reads of the row remapper: by field, else by the call that older libraries have."""
+    return tuple(
+        Read(
+            (quantity,),
+            (Field(field), Call("nvmlDeviceGetRemappedRows", (Take(quantity, out=position),), _UINT * 4)),
+            MEDIUM,
+        )
+        for position, (quantity, field) in enumerate(_REMAP_FIELDS.items())
+    )
 
 
 def _remap_banks() -> Read:
@@ -305,7 +319,7 @@ READS: Final[tuple[Read, ...]] = (
     _replay(),
     _ecc_total("ecc_volatile_corrected", 3, _CORRECTED, _VOLATILE, MEDIUM),
     _ecc_total("ecc_volatile_uncorrected", 4, _UNCORRECTED, _VOLATILE, MEDIUM),
-    _row_remap(),
+    *_row_remap(),
     _field("recovery_action", 230, MEDIUM),
     _field("retired_pages_sbe", pynvml.NVML_FI_DEV_RETIRED_SBE, SLOW),
     _field("retired_pages_dbe", pynvml.NVML_FI_DEV_RETIRED_DBE, SLOW),
@@ -416,6 +430,7 @@ IDENTITY: Final = {
     "architecture": Call("nvmlDeviceGetArchitecture", (Take("architecture"),), _UINT),
     "persistence": Call("nvmlDeviceGetPersistenceMode", (Take("persistence"),), _UINT),
     "mig": Call("nvmlDeviceGetMigMode", (Take("current"), Take("pending", out=1)), _UINT * 2),
+    "virtualization": Call("nvmlDeviceGetVirtualizationMode", (Take("virtualization"),), _ULL),
     "ecc": Call("nvmlDeviceGetEccMode", (Take("current"), Take("pending", out=1)), _UINT * 2),
 }
 """Calls that tell who a device is; their takes name no quantities."""

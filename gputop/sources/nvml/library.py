@@ -180,6 +180,20 @@ class Library:
             ctypes.byref(batch.array),
         )
 
+    def field_costs(self) -> dict[str, float]:
+        """Return what each field cost when it was last read, in seconds, by the library's own clock.
+
+        The library tells it with every value (`nvmlFieldValue_t.latencyUsec`).
+        """
+        costs: dict[str, float] = {}
+        for batch in self._batches.values():
+            for field, entry in zip(batch.fields, batch.array, strict=False):
+                seconds = int(entry.latencyUsec) / 1e6
+                name = f"nvmlDeviceGetFieldValues({field.field})"
+                if 0.0 < seconds > costs.get(name, 0.0):
+                    costs[name] = seconds
+        return costs
+
     def raw(self, function: Symbol, name: bytes, index: int, *arguments: CObject) -> int:
         """Make a marked and timed call with these very arguments and return its code."""
         began = self._marker.begin(index, name)

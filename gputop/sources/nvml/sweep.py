@@ -13,7 +13,7 @@ from msgspec import Struct
 from gputop.model.facts import PciGpu, Presence
 from gputop.model.power import power_meaning
 from gputop.model.process import GpuProcess
-from gputop.model.reading import NA, Absent, Value
+from gputop.model.reading import NA, UNKNOWN, Absent, Value
 from gputop.model.status import Finding
 from gputop.sources.nvml import boards, cadence, errors, gpm, host, nvlink, unified
 from gputop.sources.nvml.device import Device, Outcome
@@ -43,6 +43,8 @@ from gputop.sources.nvml.xid import Xids
 
 _SAMPLE_WINDOW_S: Final = 5.0
 _INSTANCES_HOLD: Final = Absent(NA, "not_supported", "with MIG on, processes belong to the instances")
+_COSTS_TOLD: Final = 8
+_NOT_SHOWN_TO_GUESTS: Final = Absent(UNKNOWN, "vgpu", "a vGPU may not show its processes to the guest")
 _GROUPS: Final = (cadence.FAST, cadence.MEDIUM, cadence.SLOW, cadence.ONCE)
 
 
@@ -321,6 +323,8 @@ class Sweep:
             if not device.mig_on:
                 total = self._inventory.totals.get(device.slot)
                 table = self._tables.read(device, total, _SAMPLE_WINDOW_S)
+                if table == () and device.is_vgpu:
+                    table = _NOT_SHOWN_TO_GUESTS
             if table is None:
                 continue
             device.processes_mib = _sum_of_memory(table)
@@ -348,14 +352,15 @@ class Sweep:
 
     def tell_costs(self) -> None:
         """Tell what the child has cost, and the slowest calls since it was last told."""
-        slowest = sorted(self._library.slowest.items(), key=lambda item: -item[1])[:8]
+        calls = {name.decode(): seconds for name, seconds in self._library.slowest.items()}
+        costs = sorted({**calls, **self._library.field_costs()}.items(), key=lambda item: -item[1])
         self._library.slowest.clear()
         self._send(
             Costs(
                 time.process_time(),
                 self._library.calls,
                 self._round_s,
-                tuple((name.decode(), seconds) for name, seconds in slowest),
+                tuple(costs[:_COSTS_TOLD]),
             )
         )
         findings = self._findings()

@@ -88,6 +88,15 @@ def test_a_call_blocks_on_one_board_only(nvml, clock):
     assert clock.slept == [30]
 
 
+def test_opening_a_board_blocks_for_the_board_that_is_named(nvml, clock):
+    nvml(board('kind = "call_block"\ngpus = [2]\nseconds = 30\ncalls = ["nvmlDeviceGetHandleByIndex*"]'))
+    for index in (0, 1, 3, 7):
+        nv.nvmlDeviceGetHandleByIndex(index)
+    assert clock.slept == []
+    nv.nvmlDeviceGetHandleByIndex(2)
+    assert clock.slept == [30]
+
+
 def test_a_missing_board_is_not_counted_and_indices_close_up(nvml):
     library = nvml(board('kind = "gpu_missing"\ngpus = [3]'))
     assert nv.nvmlDeviceGetCount() == 7

@@ -253,3 +253,16 @@ def test_bus_ids_are_found_in_every_spelling(nvml):
         assert nv.nvmlDeviceGetIndex(found) == 1
     fails(nv.NVML_ERROR_NOT_FOUND, nv.nvmlDeviceGetHandleByPciBusId, b"0000:ff:00.0")
     fails(nv.NVML_ERROR_INVALID_ARGUMENT, nv.nvmlDeviceGetHandleByPciBusId, b"nowhere")
+
+
+@pytest.mark.parametrize(
+    ("model", "version"),
+    [("v100", "2_0"), ("a100-80", "3_0"), ("h100", "4_0"), ("b200", "5_0")],
+)
+def test_nvlink_versions_are_numbers_of_nvml_s_enum(nvml, model, version):
+    nvml(node(model))
+    handle = nv.nvmlDeviceGetHandleByIndex(0)
+    wanted = getattr(nv, f"NVML_NVLINK_VERSION_{version}")
+    assert nv.nvmlDeviceGetNvLinkVersion(handle, 0) == wanted
+    (field,) = nv.nvmlDeviceGetFieldValues(handle, [(nv.NVML_FI_DEV_NVLINK_GET_VERSION, 0)])
+    assert field.value.uiVal == wanted

@@ -68,6 +68,7 @@ class Gpu:
     answers: dict[Any, Any] = field(default_factory=dict)
     fields: dict[tuple[int, int], Any] = field(default_factory=dict)
     field_type: int = _UNSIGNED_LONG_LONG
+    latency_us: dict[int, int] = field(default_factory=dict)
     processes: dict[str, list[Process] | Code] = field(default_factory=dict)
     samples: list[Sample] | Code = field(default_factory=lambda: Code(NOT_FOUND))
     samples_since: list[int] = field(default_factory=list)
@@ -214,6 +215,7 @@ def _fields(library: FakeLibrary, _name: str, handle: Any, count: Any, values: A
             continue
         entry.nvmlReturn = SUCCESS
         entry.valueType = gpu.field_type
+        entry.latencyUsec = gpu.latency_us.get(entry.fieldId, 0)
         setattr(entry.value, {1: "uiVal", 5: "siVal"}.get(gpu.field_type, "ullVal"), answer)
     return SUCCESS
 

@@ -8,7 +8,7 @@ from gputop.model.facts import Presence
 from gputop.model.reading import NA, UNKNOWN, Absent
 from gputop.sources.nvml.cadence import FAST, MEDIUM, ONCE, SLOW
 from gputop.sources.nvml.inventory import RestartNeededError
-from gputop.sources.nvml.protocol import Devices, Plan, RoundDone, Sample, Skip
+from gputop.sources.nvml.protocol import Costs, Devices, Plan, Processes, RoundDone, Sample, Skip
 from tests.unit.nvml import fake
 from tests.unit.nvml.fake import Code, Gpu, memory_v2, plain_gpu
 from tests.unit.nvml.rig import EVERYTHING, Rig, pci_device
@@ -570,3 +570,62 @@ def test_versions_that_do_not_fit_are_both_named(make_rig: MakeRig, roots: tuple
     assert "535.54.03" in refusal.text
     assert "550.54.15" in refusal.text
     assert "reboot" in refusal.text
+
+
+@pytest.mark.parametrize(
+    ("code", "step"),
+    [
+        (fake.GPU_IS_LOST, "power it off and on"),
+        (fake.RESET_REQUIRED, "nvidia-smi --gpu-reset"),
+        (fake.NO_PERMISSION, "/dev/nvidia*"),
+        (fake.UNKNOWN, "daemon-reload"),
+        (17, "daemon-reload"),
+    ],
+)
+def test_a_device_that_answers_nothing_says_what_to_do(make_rig: MakeRig, code: int, step: str) -> None:
+    gpus = [plain_gpu(0), plain_gpu(1)]
+    gpus[1].open_code = code
+    rig = make_rig(gpus)
+    rig.open()
+    (state,) = rig.states(1)
+    assert str(code) in state.reason
+    assert step in state.reason
+
+
+def test_row_remap_by_fields_and_by_the_old_call(make_rig: MakeRig) -> None:
+    """Case 17, with both ways to it."""
+    by_field, by_call = plain_gpu(0), plain_gpu(1)
+    by_field.fields = {(142, 0): 3, (143, 0): 1, (144, 0): 1, (145, 0): 0}
+    by_call.answers["nvmlDeviceGetRemappedRows"] = (3, 9, 0, 1)
+    rig = make_rig([by_field, by_call])
+    rig.open()
+    values = rig.read(MEDIUM)
+    names = ("row_remap_corrected", "row_remap_uncorrected", "row_remap_pending", "row_remap_failed")
+    assert [values[0][name] for name in names] == [3.0, 1.0, 1.0, 0.0]
+    assert [values[1][name] for name in names] == [3.0, 9.0, 0.0, 1.0]
+
+
+def test_the_library_s_own_cost_of_a_field_is_told(make_rig: MakeRig) -> None:
+    gpu = plain_gpu()
+    gpu.fields = {(82, 0): 70, (83, 0): 5}
+    gpu.latency_us = {82: 180_000, 83: 4}
+    rig = make_rig([gpu])
+    rig.open()
+    rig.read(MEDIUM)
+    rig.sweep.tell_costs()
+    slowest = rig.of(Costs)[-1].slowest
+    assert slowest[0] == ("nvmlDeviceGetFieldValues(82)", pytest.approx(0.18))
+    assert slowest == tuple(sorted(slowest, key=lambda item: -item[1]))
+
+
+def test_a_vgpu_without_processes_is_not_called_free(make_rig: MakeRig) -> None:
+    guest, board = plain_gpu(0), plain_gpu(1)
+    guest.answers["nvmlDeviceGetVirtualizationMode"] = 2
+    rig = make_rig([guest, board])
+    rig.open()
+    rig.sweep.read_processes()
+    tables = {table.slot: table.processes for table in rig.of(Processes)[-1].tables}
+    told = tables[0]
+    assert isinstance(told, Absent)
+    assert told.state == UNKNOWN
+    assert tables[1] == ()
