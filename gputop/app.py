@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
@@ -14,7 +15,6 @@ from textual.screen import Screen
 from gputop.fleet import Changes, View
 from gputop.keymap import actions
 from gputop.model.demand import Demand
-from gputop.panes.help import help_lines
 from gputop.panes.registry import PANES
 from gputop.presence_file import PresenceFile
 from gputop.screens.base import WatchScreen
@@ -25,8 +25,6 @@ from gputop.terminal import TerminalAbilities, is_lost, on_ending_signals, on_re
 from gputop.themes.loader import Themes, fitting_theme
 from gputop.themes.theme import to_textual
 from gputop.widgets import left_crop
-from gputop.widgets.dialog import MenuDialog, MenuItem, TextDialog
-from gputop.widgets.quiet_screen import QuietScreen
 
 _INTERVALS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0)
 _TTY_CHECK_S: Final = 2.0
@@ -76,31 +74,35 @@ class GputopApp(App[None]):
         self.interval_s: float = config.interval
         self.ascii_only: bool = config.ascii or not terminal.unicode
         self.read_only: bool = config.read_only
-        self._first_pane = config.pane
+
+        for theme in themes.themes.values():
+            self.register_theme(to_textual(theme))
+        known = config.theme if config.theme in themes.themes else None
+        self.theme = fitting_theme(known, colours=terminal.colours, no_color=terminal.no_color)
 
     def get_default_screen(self) -> Screen[Any]:
-        """Return the screen below all others, which never repaints as a whole."""
-        return QuietScreen(id="_default")
+        """Return the screen below all others.
+
+        Pushed over Textual's own it would be laid out and drawn a second time before anything is seen.
+        """
+        return MainScreen(self.session.config.pane)
 
     def on_mount(self) -> None:
-        """Draw the first frame, then start the sources."""
-        for theme in self._themes.themes.values():
-            self.register_theme(to_textual(theme))
-        wanted = self.session.config.theme
-        known = wanted if wanted in self._themes.themes else None
-        self.theme = fitting_theme(known, colours=self._terminal.colours, no_color=self._terminal.no_color)
+        """Start the sources after the first frame."""
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ValueError, RuntimeError):
             # Signal handlers belong to the main thread; a test's app may live in another.
             on_ending_signals(loop, self._leave)
             on_release_signals(loop, self._release_on_signal)
-        self.push_screen(MainScreen(self._first_pane))
         if self._presence is not None:
             self._presence.write()
         self.call_after_refresh(self._start)
         self._timer = self.set_interval(min(1.0, self.interval_s), self.tick)
 
     async def _start(self) -> None:
+        # What is loaded by now stays: the collector need not walk it again with each collection.
+        gc.freeze()
+        gc.enable()
         await self.session.start()
         problems = list(self._themes.problems)
         wanted = self.session.config.theme
@@ -235,10 +237,15 @@ class GputopApp(App[None]):
 
     def do_help(self) -> None:
         """Show all keys."""
+        from gputop.panes.help import help_lines  # noqa: PLC0415 - the first frame does without
+        from gputop.widgets.dialog import TextDialog  # noqa: PLC0415 - see above
+
         self.push_screen(TextDialog("Keys", help_lines(read_only=self.read_only), ascii_only=self.ascii_only))
 
     def do_palette(self) -> None:
         """Choose an action by its words."""
+        from gputop.widgets.dialog import MenuDialog, MenuItem  # noqa: PLC0415 - the first frame does without
+
         items = [MenuItem(f"pane {n}", f"pane: {p.title}", str(n + 1)) for n, p in enumerate(PANES)]
         items += [MenuItem(a.id, a.words, a.shown) for a in actions(read_only=self.read_only)]
         self.push_screen(MenuDialog("Actions", items, ascii_only=self.ascii_only), self._chose)
@@ -254,6 +261,8 @@ class GputopApp(App[None]):
 
     def do_theme(self) -> None:
         """Choose a theme."""
+        from gputop.widgets.dialog import MenuDialog, MenuItem  # noqa: PLC0415 - the first frame does without
+
         items = [
             MenuItem(name, theme.title, name, name == self.theme) for name, theme in sorted(self._themes.themes.items())
         ]

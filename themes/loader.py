@@ -10,16 +10,14 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib import resources
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
 
 from gputop.themes.colours import colour_problem
 from gputop.themes.roles import ATTRIBUTES, ROLES
 from gputop.themes.theme import BASE_COLOURS, REQUIRED_COLOURS, RoleLook, Theme
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DEFAULT_THEME: Final = "dark"
 PLAIN_THEME: Final = "ansi"
@@ -52,8 +50,7 @@ class ThemeError(Exception):
         self.problems = tuple(problems)
 
 
-@dataclass(frozen=True, slots=True)
-class Themes:
+class Themes(Struct, frozen=True):
     """What was found.
 
     Attributes:
@@ -85,8 +82,7 @@ def load_themes(user_folder: Path | None = None) -> Themes:
 
 def bundled_themes() -> list[Theme]:
     """Read the themes that come with gputop, sorted by file name."""
-    folder = resources.files(__package__ or "gputop.themes")
-    files = sorted((item for item in folder.iterdir() if item.name.endswith(".toml")), key=lambda item: item.name)
+    files = sorted(Path(__file__).parent.glob("*.toml"))
     return [parse_theme(item.read_bytes(), item.name, _BUNDLED) for item in files]
 
 

@@ -10,15 +10,15 @@ A role becomes up to three theme variables: ``role-NAME`` (its colour), ``role-N
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 ATTRIBUTES: Final = ("bold", "dim", "italic", "underline", "reverse", "strike")
 """Text attributes that a role may have, in the order in which they are written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Role:
+class Role(Struct, frozen=True):
     """What a role is for, and its look where the theme does not say.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from gputop.themes.colours import contrast
 from gputop.themes.roles import CURSOR_ROLES, ROLES
@@ -33,8 +34,7 @@ READABLE: Final = 4.5
 """Least contrast of text with what is behind it (WCAG 2.2, 1.4.3, level AA)."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoleLook:
+class RoleLook(Struct, frozen=True):
     """What a theme says of one role.
 
     Attributes:
@@ -48,8 +48,7 @@ class RoleLook:
     style: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Theme:
+class Theme(Struct, frozen=True):
     """A theme.
 
     Attributes:

@@ -5,9 +5,9 @@ A gap in the data is a gap in the line: nothing is drawn between the values on b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 from gputop.widgets.canvas import LineCanvas
@@ -29,8 +29,7 @@ LEAST_HEIGHT: Final = 3
 """Below these there is no room for axes beside a line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(Struct, frozen=True):
     """One line of a chart.
 
     Attributes:
@@ -44,8 +43,7 @@ class Series:
     role: str = "chart-1"
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
+class Scale(Struct, frozen=True):
     """What the axes of a chart say.
 
     Attributes:

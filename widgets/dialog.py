@@ -6,9 +6,9 @@ screen beneath again with every line of the dialog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
@@ -32,8 +32,7 @@ _LOW = 6
 """Below so many lines the title and the hint give way to the content."""
 
 
-@dataclass(frozen=True, slots=True)
-class MenuItem:
+class MenuItem(Struct, frozen=True):
     """Something to choose.
 
     Attributes:

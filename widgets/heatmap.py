@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
+from msgspec import Struct
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -27,8 +27,7 @@ _WHEEL_LINES = 3
 _CURSOR_ROLE = "caret"
 
 
-@dataclass(frozen=True, slots=True)
-class HeatRow:
+class HeatRow(Struct, frozen=True):
     """A group of cells with a label; it takes as many lines as it needs.
 
     Attributes:
@@ -40,8 +39,7 @@ class HeatRow:
     keys: Sequence[Key]
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
+class _Stretch(Struct, frozen=True):
     """The part of a row that stands on one line: keys ``start`` to ``end`` of row ``row``."""
 
     row: int

@@ -13,9 +13,9 @@ Textual as it is and says why. To be dropped when Textual cuts at both ends.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
@@ -66,8 +66,7 @@ def render_layout(self: Any, console: Console) -> str:  # noqa: ANN401 - LayoutU
     return writer.end()
 
 
-@dataclass(frozen=True, slots=True)
-class _Replacement:
+class _Replacement(Struct, frozen=True):
     """A class of Textual, how it is known, and what takes its method's place.
 
     Attributes:

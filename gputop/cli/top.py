@@ -1,5 +1,6 @@
 """The screen: `gputop` and `gputop demo`."""
 
+import gc
 import logging
 import os
 import sys
@@ -22,6 +23,7 @@ def top(config: Config, *, fall_back: bool = False) -> int:
     if not is_terminal():
         complain("this is not a terminal; for one answer without a screen: gputop snapshot [--json]")
         return Exit.USAGE
+    _hold_collector()
     _log(config)
     try:
         session = open_session(config, Surroundings(os.environ))
@@ -43,6 +45,7 @@ def demo(config: Config, scenario: str | None, *, list_only: bool) -> int:
     if not is_terminal():
         complain("this is not a terminal; for one answer without a screen: gputop snapshot --demo")
         return Exit.USAGE
+    _hold_collector()
     _log(config)
     return _show(open_demo(config, scenario))
 
@@ -52,10 +55,18 @@ def _show(session: Session) -> int:
     from gputop.presence_file import PresenceFile  # noqa: PLC0415 - see above
     from gputop.themes.loader import load_themes  # noqa: PLC0415 - see above
 
+    if not session.config.color:
+        # Textual reads the variable itself when the app is made.
+        os.environ["NO_COLOR"] = "1"
     where = paths(os.environ)
     terminal = abilities(os.environ, sys.stderr.encoding)
     app = GputopApp(session, load_themes(where.themes), terminal, PresenceFile(where.runtime))
     return run(app, mouse=session.config.mouse)
+
+
+def _hold_collector() -> None:
+    """Collect nothing until the first frame: modules that are being loaded leave nothing to collect."""
+    gc.disable()
 
 
 def _log(config: Config) -> None:

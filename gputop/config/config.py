@@ -2,7 +2,6 @@
 
 import math
 import shlex
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +55,7 @@ class Config:
     pane: str
     theme: str
     ascii: bool
+    color: bool
     mouse: bool
     read_only: bool
     log_file: str
@@ -126,14 +126,20 @@ def load(flags: Mapping[str, object], env: Mapping[str, str], file: Path, *, req
 
 def _read(file: Path, *, required: bool) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         if required:
             raise ConfigError(f"{file}: there is no such file") from None
         return {}
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror or 'cannot be read'}") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: {clean(str(error))}") from None
+    import tomllib  # noqa: PLC0415 - most machines have no such file
+
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{file}: {clean(str(error))}") from None
 
 

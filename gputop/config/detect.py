@@ -4,8 +4,6 @@ Nothing here waits: the only addresses asked are on the loopback, each for at mo
 version cannot read yet is found and named all the same.
 """
 
-import http.client
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
 
 from gputop.model.endpoint import split_credentials
@@ -60,6 +59,8 @@ def probe(url: str) -> bytes:
 
     Redirects are not followed and proxies not used: a look at the own machine must not leave it.
     """
+    import http.client  # noqa: PLC0415 - a screen that asks no server is not to wait for it
+
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_PROBE_S)
     try:
@@ -183,8 +184,8 @@ def _by_network(around: Surroundings) -> list[Found]:
 
 def _is_prometheus(body: bytes) -> bool:
     try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError):
+        answer = msgspec.json.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
     data = answer.get("data") if isinstance(answer, dict) and answer.get("status") == "success" else None
     return isinstance(data, dict) and "version" in data

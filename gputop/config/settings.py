@@ -105,6 +105,8 @@ SETTINGS: Final = (
     Setting("theme", Type.TEXT, "", "Theme; the terminal's own colours (ansi) where there are few.",
             "--theme", "GPUTOP_THEME", "NAME"),
     Setting("ascii", Type.SWITCH, False, "Draw with ASCII characters only.", "--ascii", "GPUTOP_ASCII"),
+    Setting("color", Type.SWITCH, True, "Use colours; NO_COLOR in the environment turns them off too.",
+            "--color", "GPUTOP_COLOR"),
     Setting("mouse", Type.SWITCH, True, "Take mouse clicks and the wheel.", "--mouse", "GPUTOP_MOUSE"),
     Setting("read_only", Type.SWITCH, True, "Offer no action that changes anything.",
             "--read-only", "GPUTOP_READ_ONLY"),

@@ -2,10 +2,10 @@
 
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column

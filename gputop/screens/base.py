@@ -2,15 +2,11 @@
 
 from typing import TYPE_CHECKING, Final, cast
 
-from gputop.widgets.heatmap import Heatmap
-from gputop.widgets.line_table import LineTable
+from gputop.widgets.canvas import LineCanvas
 from gputop.widgets.quiet_screen import QuietScreen
-from gputop.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from gputop.app import GputopApp
-
-Movable = LineTable | TextView | Heatmap
 
 _MOVES: Final = {
     "down": "action_cursor_down",
@@ -30,10 +26,10 @@ class WatchScreen(QuietScreen[None]):
     def tick(self) -> None:
         """Bring what is shown up to date; called about once a second while the screen is in sight."""
 
-    def movable(self) -> Movable | None:
+    def movable(self) -> LineCanvas | None:
         """Return the widget that movement keys move."""
         focused = self.focused
-        return focused if isinstance(focused, Movable) else None
+        return focused if isinstance(focused, LineCanvas) else None
 
     @property
     def watch_app(self) -> "GputopApp":

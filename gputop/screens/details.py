@@ -13,9 +13,10 @@ from gputop.model.text import clean
 from gputop.panes.base import PaneContext
 from gputop.panes.charts import CHARTS, ChartKind, draw
 from gputop.panes.details import detail_lines, detail_title
-from gputop.screens.base import Movable, WatchScreen
+from gputop.screens.base import WatchScreen
 from gputop.screens.footer import Footer
 from gputop.sources.base import SourceError
+from gputop.widgets.canvas import LineCanvas
 from gputop.widgets.cells import Cell
 from gputop.widgets.chart import Chart
 from gputop.widgets.status_line import StatusLines
@@ -76,7 +77,7 @@ class DetailsScreen(WatchScreen):
         if self._reading is not None:
             self._reading.cancel()
 
-    def movable(self) -> Movable | None:
+    def movable(self) -> LineCanvas | None:
         """Return the text."""
         return self.query_one(TextView)
 

@@ -6,9 +6,10 @@ from textual.events import ScreenResume
 from gputop.model.identity import GpuKey
 from gputop.panes.base import PaneContext
 from gputop.panes.heat import heat_glyph, heat_rows, heat_summary, legend
-from gputop.screens.base import Movable, WatchScreen
+from gputop.screens.base import WatchScreen
 from gputop.screens.details import DetailsScreen
 from gputop.screens.footer import Footer
+from gputop.widgets.canvas import LineCanvas
 from gputop.widgets.cells import Cell
 from gputop.widgets.heatmap import Heatmap
 from gputop.widgets.status_line import StatusLines
@@ -38,7 +39,7 @@ class HeatScreen(WatchScreen):
         """Show what changed while another screen was on top."""
         self.tick()
 
-    def movable(self) -> Movable | None:
+    def movable(self) -> LineCanvas | None:
         """Return the map."""
         return self.query_one(Heatmap)
 

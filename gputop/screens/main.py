@@ -16,9 +16,7 @@ from gputop.panes.header import header_lines
 from gputop.panes.processes import ProcessesPane
 from gputop.panes.registry import PANES
 from gputop.screens.base import WatchScreen
-from gputop.screens.details import DetailsScreen
 from gputop.screens.footer import Footer
-from gputop.screens.heat import HeatScreen
 from gputop.screens.state import PaneState
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -250,18 +248,24 @@ class MainScreen(WatchScreen):
 
     def do_details(self) -> None:
         """Show everything known of the row under the cursor."""
-        key = self.table.cursor
-        if isinstance(key, NodeKey | GpuKey):
-            self.app.push_screen(DetailsScreen(key))
+        self._open_details()
 
     def do_why_holder(self) -> None:
         """Show the details of a GPU from its holders on."""
+        if isinstance(self.table.cursor, GpuKey):
+            self._open_details(start_at="holders")
+
+    def _open_details(self, start_at: str = "") -> None:
+        from gputop.screens.details import DetailsScreen  # noqa: PLC0415 - the first frame does without
+
         key = self.table.cursor
-        if isinstance(key, GpuKey):
-            self.app.push_screen(DetailsScreen(key, start_at="holders"))
+        if isinstance(key, NodeKey | GpuKey):
+            self.app.push_screen(DetailsScreen(key, start_at=start_at))
 
     def do_heat(self) -> None:
         """Show the heat map."""
+        from gputop.screens.heat import HeatScreen  # noqa: PLC0415 - the first frame does without
+
         self.app.push_screen(HeatScreen())
 
     def do_back(self) -> None:

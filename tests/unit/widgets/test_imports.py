@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[3] / "widgets"
-ALLOWED = {"textual", "rich", "gputop.widgets", "gputop.themes", *sys.stdlib_module_names}
+ALLOWED = {"msgspec", "textual", "rich", "gputop.widgets", "gputop.themes", *sys.stdlib_module_names}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.name)
