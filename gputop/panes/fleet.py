@@ -16,8 +16,9 @@ from gputop.panes.base import PaneContext
 from gputop.panes.errors import QUANTITIES
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import age, gib, is_na, kilowatt, last
-from gputop.panes.gpu_table import group_heading, no_rows, text_of
+from gputop.panes.gpu_table import no_rows, text_of
 from gputop.panes.gpus import HOT_C, IDLE_PERCENT, activity
+from gputop.panes.groups import group_heading, grouped
 from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import BROKEN, PRESENCE_WORDS
@@ -325,16 +326,7 @@ class FleetPane:
             rows.sort(key=lambda r: -r.summary.needs_a_look)
         if not context.group:
             return [r.key for r in rows]
-        by = _GROUP_BY[context.group]
-        groups: dict[str, list[NodeKey]] = {}
-        for row in rows:
-            groups.setdefault(by(row), []).append(row.key)
-        order: list[Hashable] = []
-        for name, keys in groups.items():
-            order.append(Group(name, collapsible=True))
-            if name not in context.collapsed:
-                order += keys
-        return order
+        return grouped(rows, _GROUP_BY[context.group], lambda row: row.key, context.collapsed)
 
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
         """Return the cells of a node, or of a heading."""

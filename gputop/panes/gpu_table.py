@@ -10,10 +10,11 @@ from gputop.fleet import GpuState
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
-from gputop.panes.ascii import Titled, fold, fold_cell, fold_cells
+from gputop.panes.ascii import Titled, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import last
+from gputop.panes.groups import group_heading, grouped
 from gputop.panes.holding import holder_cell, holder_value, holders
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import PRESENCE_ROLES, PRESENCE_WORDS
@@ -86,7 +87,7 @@ HOLDER: Final = GpuColumn(
 )
 
 _GROUP_BY: Final[dict[str, Callable[[GpuState], str]]] = {
-    "node": lambda gpu: gpu.key.host,
+    "node": lambda gpu: f"{gpu.key.host} ({gpu.key.cluster})" if gpu.key.cluster else gpu.key.host,
     "model": lambda gpu: text_of(gpu, "model") or "model not told",
     "holder": lambda gpu: holder_value(gpu) or "holder not told",
     "state": lambda gpu: PRESENCE_WORDS[gpu.presence],
@@ -163,19 +164,9 @@ class GpuTable:
                 gpus = sort_known_first(gpus, value, descending=descending)
         elif self._own_order is not None:
             gpus.sort(key=self._own_order)
-        return self._grouped(gpus, context) if context.group else [g.key for g in gpus]
-
-    def _grouped(self, gpus: list[GpuState], context: PaneContext) -> list[Hashable]:
-        by = _GROUP_BY[context.group]
-        groups: dict[str, list[GpuKey]] = {}
-        for gpu in gpus:
-            groups.setdefault(by(gpu), []).append(gpu.key)
-        order: list[Hashable] = []
-        for name, keys in groups.items():
-            order.append(Group(name, collapsible=True))
-            if name not in context.collapsed:
-                order += keys
-        return order
+        if not context.group:
+            return [g.key for g in gpus]
+        return grouped(gpus, _GROUP_BY[context.group], lambda gpu: gpu.key, context.collapsed)
 
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
         """Return the cells of a GPU, or of a heading."""
@@ -212,15 +203,6 @@ class GpuTable:
         """Return the pane's quantities, for the node it is narrowed to."""
         hosts = None if context.node is None else frozenset({context.node.host})
         return Demand(quantities=self._quantities, hosts=hosts, processes=True)
-
-
-def group_heading(context: PaneContext, group: Group) -> Cell:
-    """Return the line that heads a group, marked when its rows are folded away."""
-    name = str(group.id)
-    if context.ascii_only:
-        name = fold(name)
-    folded = ("+ " if context.ascii_only else "▸ ") if str(group.id) in context.collapsed else ""
-    return Cell(f"{folded}{name}", "group")
 
 
 _ROOM_FOR_THE_STEP: Final = 140
