@@ -77,10 +77,11 @@ def test_nvml(case: dict[str, Any], make_rig: MakeRig) -> None:
 
 def test_6_a_page_cache_is_not_used_memory(make_rig: MakeRig) -> None:
     rig = make_rig([plain_gpu()])
+    rig.open()
     used: list[float] = []
     for free, available in ((103.25, 115.85), (41.52, 115.65)):
         rig.memory(free, available)
-        rig.open()
+        rig.sweep.look_at_bus()
         (node,) = rig.fleet.view().nodes.values()
         total, left = (node.readings[f"system_memory_{what}_mib"].number for what in ("total", "available"))
         assert total is not None
