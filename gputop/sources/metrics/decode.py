@@ -70,7 +70,13 @@ class Decoder:
         self._refs: dict[RowKey, GpuRef] = {}
 
     def decode(
-        self, samples: Iterable[Sample], at: float, *, complete: bool = True, all_labels: bool = True
+        self,
+        samples: Iterable[Sample],
+        at: float,
+        *,
+        complete: bool = True,
+        all_labels: bool = True,
+        gaps: bool = False,
     ) -> list[Fact]:
         """Return what the samples say.
 
@@ -82,6 +88,8 @@ class Decoder:
                 a GPU seen before and not in them is then missing, a host not in them silent.
             all_labels: The samples carry all their labels. Otherwise no workload label proves nothing, and
                 what was told of workloads before stays.
+            gaps: All GPUs are among the samples, but some metrics could not be read; what is not there may
+                be told all the same.
         """
         kubernetes = Kubernetes(self._resolver)
         ups: list[Sample] = []
@@ -107,7 +115,7 @@ class Decoder:
                 self._take(rows, xids, rule, labels, sample, at)
             elif rule.role is Role.COLLECT:
                 facts += self._collect(labels, sample.value)
-        facts += self._rows(rows, xids, complete=complete, all_labels=all_labels)
+        facts += self._rows(rows, xids, complete=complete and not gaps, all_labels=all_labels)
         if complete:
             told = [row for row in rows.by_key.values() if row.cells]
             facts += self._coverage.facts(told, self._targets(ups, at), at)

@@ -36,6 +36,20 @@ _DRIVER_LABELS: Final = (
     "DCGM_FI_SYSTEM_DRIVER_VERSION",
     "driver_version",
 )
+_INSTANCE_LABELS: Final = ("GPU_I_ID", "gpu_i_id", "gpu_instance_id")
+_PROFILE_LABELS: Final = ("GPU_I_PROFILE", "gpu_i_profile", "dra_mig_profile")
+ROW_LABELS: Final = tuple(
+    dict.fromkeys(
+        (
+            *("instance", "cluster", *NODE_LABELS, *_HOST_LABELS, *_UUID_LABELS, *_MIG_LABELS, *_BUS_LABELS),
+            *(*_INDEX_LABELS, *_INSTANCE_LABELS, *_PROFILE_LABELS, "nvlink", "gpu_partition_id"),
+            *("xid", "err_code", "err_msg", "window_size_in_ms"),
+        )
+    )
+)
+"""Labels that decide where a number belongs. A server that reduces series has to keep them all: without
+`nvlink` it would take the busiest link for the GPU, without `accelerator_id` one GPU for the whole node. Those
+of workloads and versions are not among them: they change while the GPU stays."""
 _TEXT_LABELS: Final = (
     ("serial", ("DCGM_FI_DEV_SERIAL", "DCGM_FI_DEV_BOARD_SERIAL", "serial", "serial_number")),
     ("brand", ("DCGM_FI_DEV_BRAND", "brand")),
@@ -198,13 +212,13 @@ class Resolver:
         host = self.host(labels)
         uuid = next((u for u in (normal_uuid(labels.get(n, "")) for n in _UUID_LABELS) if u), "")
         mig_uuid = next((u for u in (normal_mig_uuid(labels.get(n, "")) for n in _MIG_LABELS) if u), "")
-        instance = first(labels, ("GPU_I_ID", "gpu_i_id", "gpu_instance_id"))
+        instance = first(labels, _INSTANCE_LABELS)
         if not instance:
             instance = next((i for i in (instance_of_old_mig_uuid(labels.get(n, "")) for n in _MIG_LABELS) if i), "")
         bus_id = next((b for b in (normal_bus_id(labels.get(n, "")) for n in _BUS_LABELS) if b), "")
         texts = [(q, t) for q, names in _TEXT_LABELS if (t := _text(labels, names))]
         model = _text(labels, _MODEL_LABELS)
-        profile = first(labels, ("GPU_I_PROFILE", "gpu_i_profile", "dra_mig_profile"))
+        profile = first(labels, _PROFILE_LABELS)
         is_mig = bool(instance or mig_uuid)
         return Labels(
             host=host,

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from prometheus_api_client.prometheus_connect import PrometheusConnect
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 from urllib3.util.retry import Retry
 
 from gputop.model.endpoint import Endpoint
@@ -21,7 +21,7 @@ from gputop.sources.base import SourceError
 from gputop.sources.http_failures import failure
 from gputop.sources.http_session import CONNECT_S, HttpSession
 from gputop.sources.metrics.envelope import Envelope, envelope
-from gputop.sources.prometheus.refusals import WrongMethodError, not_json, refusal
+from gputop.sources.prometheus.refusals import LateError, WrongMethodError, not_json, refusal
 from gputop.sources.tokens import Tokens
 
 _MOST_BYTES: Final = 256 * 1024 * 1024
@@ -110,6 +110,8 @@ class PrometheusClient(PrometheusConnect):
                 if response.is_redirect:
                     raise self._redirected(response)
                 return response.status_code, response.headers, self._read(response, began)
+        except (requests.Timeout, TimeoutError, ReadTimeoutError) as error:
+            raise LateError(failure(error, self._endpoint.url, CONNECT_S, self._endpoint.timeout_s)) from None
         except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
             raise SourceError(failure(error, self._endpoint.url, CONNECT_S, self._endpoint.timeout_s)) from None
 
@@ -127,7 +129,7 @@ class PrometheusClient(PrometheusConnect):
             if size > _MOST_BYTES:
                 raise SourceError(f"an answer of more than {_MOST_BYTES >> 20} MiB; narrow it with a selector")
             if time.monotonic() - began > self._endpoint.timeout_s:
-                raise SourceError(f"the answer was not complete after {self._endpoint.timeout_s:.0f} s")
+                raise LateError(f"the answer was not complete after {self._endpoint.timeout_s:.0f} s")
 
     def _redirected(self, response: requests.Response) -> SourceError:
         # Followed, a redirect would carry the query to a login page, whose 200 looks like an answer.

@@ -1,10 +1,10 @@
-"""Asking: a few requests at a time, narrowed when the server says that they are too wide."""
+"""Asking: a few requests at a time, none of which is waited for longer than told."""
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -13,29 +13,19 @@ from gputop.model.text import clean
 from gputop.sources.base import SourceError
 from gputop.sources.http_failures import host_of
 from gputop.sources.metrics.envelope import SeriesAnswer, series
-from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.client import PrometheusClient
-from gputop.sources.prometheus.clocks import Clocks
 from gputop.sources.prometheus.flavour import Flavour, flavour
-from gputop.sources.prometheus.queries import AT_ONCE, halves
-from gputop.sources.prometheus.refusals import RefusedQueryError, SlowError, TooWideError
+from gputop.sources.prometheus.queries import AT_ONCE
+from gputop.sources.prometheus.refusals import LateError, SlowError
 from gputop.sources.prometheus.threads import in_thread
-from gputop.sources.prometheus.vectors import to_samples
 from gputop.sources.tokens import Tokens
 
-_WARNINGS_KEPT: Final = 3
+_REMARKS_KEPT: Final = 3
 _GRACE_S: Final = 4.0
 _MOST_STUCK: Final = 8
-_SLOWEST_KEPT: Final = 3
+_ON_THE_QUERY: Final = ("PromQL warning: ", "PromQL info: ")
+"""How Prometheus begins what it remarks on the query; any other warning may mean that a part is missing."""
 _T = TypeVar("_T")
-
-
-class MakeQuery(Protocol):
-    """Makes the query for some metrics, under one more matcher where `narrowed` is not empty."""
-
-    def __call__(self, names: Sequence[str], narrowed: str = "") -> str:
-        """Return the query."""
-        ...
 
 
 class Fetcher:
@@ -48,8 +38,9 @@ class Fetcher:
         flavour: What the server is; the first `greet` tells it.
         greeted: It has answered.
         warnings: What the server remarked in the present round; a partial answer is said here.
+        infos: Its remarks on queries, which take nothing from the answers.
+        is_partial: An answer of the present round may lack what a store or replica would have told.
         slow: Why the server asked, in the present round, to be asked less often; None if it did not.
-        took: Longest time of each kind of request in the present round, by name.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -62,15 +53,15 @@ class Fetcher:
         # screen's, and keys would wait for all of them.
         self.decoding = threading.Lock()
         self._left_behind: list[threading.Event] = []
-        self._one_by_one = False
-        self._halved: set[str] = set()
         self._gone_requests = 0
         self._gone_bytes = 0
         self.flavour = Flavour()
         self.greeted = False
         self.warnings: list[str] = []
+        self.infos: list[str] = []
+        self.is_partial = False
         self.slow: SlowError | None = None
-        self.took: dict[str, float] = {}
+        self._late_in_round = 0
 
     @property
     def requests_made(self) -> int:
@@ -85,33 +76,33 @@ class Fetcher:
     def begin_round(self) -> None:
         """Forget what the last round remarked."""
         self.warnings = []
+        self.infos = []
+        self.is_partial = False
         self.slow = None
-        self.took = {}
-
-    def slowest(self) -> tuple[tuple[str, float], ...]:
-        """Return the slowest requests of the round as (metric, seconds)."""
-        return tuple(sorted(self.took.items(), key=lambda item: -item[1])[:_SLOWEST_KEPT])
+        self._late_in_round = 0
 
     def close(self) -> None:
         """Close every connection; a thread that waits for an answer ends with it or with the program."""
         for client in self._all:
             client.close()
 
-    async def greet(self) -> list[SeriesAnswer]:
+    async def greet(self) -> tuple[list[SeriesAnswer], float, float]:
         """Ask for the server's time and learn what it is.
 
         Returns:
-            The answer to `time()`.
+            The answer to `time()`, and this machine's time before and after.
 
         Raises:
             SourceError: It does not answer, or refuses.
         """
+        asked = time.time()
         probe = await self._run(lambda client: client.ask("query", {"query": "time()"}))
+        answered = time.time()
         if not self.greeted:
             await self._learn_flavour(is_partial_told=probe.is_partial is not None)
             self.greeted = True
         try:
-            return series(probe.data)[0]
+            return series(probe.data)[0], asked, answered
         except msgspec.MsgspecError:
             raise SourceError("no answer of the Prometheus API: the server's time has another shape") from None
 
@@ -135,6 +126,9 @@ class Fetcher:
             SourceError: There is no answer in time.
         """
         async with self._slots:
+            if self._late_in_round >= AT_ONCE:
+                # A server that hangs would be waited for with each further question, and nothing be shown meanwhile.
+                raise SourceError(f"{self._late()}; the rest of this round is left out")
             self._left_behind = [done for done in self._left_behind if not done.is_set()]
             if len(self._left_behind) >= _MOST_STUCK:
                 raise SourceError(f"{host_of(self._endpoint.url)}: {len(self._left_behind)} requests still hang")
@@ -155,9 +149,11 @@ class Fetcher:
                 self._left_behind.append(done)
                 self._drop(client)
                 if isinstance(error, TimeoutError):
-                    raise SourceError(self._late()) from None
+                    self._late_in_round += 1
+                    raise LateError(self._late()) from None
                 raise
-            except SourceError:
+            except SourceError as error:
+                self._late_in_round += isinstance(error, LateError)
                 self._free.append(client)
                 raise
             self._free.append(client)
@@ -183,7 +179,15 @@ class Fetcher:
         Raises:
             SourceError: There is no such answer.
         """
-        return await self._answer("query", {"query": query}, lambda found: found)
+        return await self.instant(query, lambda found: found)
+
+    async def instant(self, query: str, use: Callable[[list[SeriesAnswer]], list[_T]]) -> list[_T]:
+        """Return what `use` makes of the series of an instant query, in the thread that read them.
+
+        Raises:
+            SourceError: There is no such answer.
+        """
+        return await self._answer("query", {"query": query}, use)
 
     async def query_range(self, query: str, start: float, end: float, step_s: float) -> list[SeriesAnswer]:
         """Return the series of a range query.
@@ -215,7 +219,7 @@ class Fetcher:
         use: Callable[[list[SeriesAnswer]], list[_T]],
     ) -> list[_T]:
         answer = client.ask(path, fields)
-        remarks = [*(answer.warnings or ()), *(["partial answer"] if answer.is_partial else [])]
+        remarks = [*(answer.warnings or ()), *(["the answer is partial"] if answer.is_partial else [])]
         try:
             with self.decoding:
                 found, broken = series(answer.data)
@@ -224,64 +228,15 @@ class Fetcher:
             raise SourceError(f"an answer of another shape: {clean(str(error), 120)}") from None
         if broken:
             remarks.append(f"{broken} series could not be read")
-        for remark in remarks:
-            words = clean(remark, 120)
-            if words not in self.warnings and len(self.warnings) < _WARNINGS_KEPT:
-                self.warnings.append(words)
+        if any(not remark.startswith(_ON_THE_QUERY) for remark in remarks):
+            self.is_partial = True
+        _note(self.warnings, remarks)
+        _note(self.infos, answer.infos or ())
         return result
 
-    async def samples(self, names: Sequence[str], query: MakeQuery, clocks: Clocks, asked_at: float) -> list[Sample]:
-        """Return samples of metrics; a request that is too wide is narrowed, by names, then once by GPUs.
 
-        Args:
-            names: Metric names.
-            query: Makes the query for some of the names.
-            clocks: Gives sample times.
-            asked_at: Time of asking in the server's time.
-
-        Raises:
-            SourceError: A request is refused.
-        """
-        if len(names) > 1 and self._one_by_one:
-            return await self._each(list(names), query, clocks, asked_at)
-        if len(names) == 1 and names[0] in self._halved:
-            return await self._in_halves(names[0], query, clocks, asked_at)
-        try:
-            return await self._whole(names, query, clocks, asked_at)
-        except RefusedQueryError:
-            if len(names) < 2:
-                raise
-            # Some services take no query without a metric's name: that is learnt once.
-            found = await self._each(list(names), query, clocks, asked_at)
-            self._one_by_one = True
-            return found
-        except TooWideError:
-            if len(names) < 2:
-                found = await self._in_halves(names[0], query, clocks, asked_at)
-                self._halved.add(names[0])
-                return found
-        half = len(names) // 2
-        one = await self.samples(names[:half], query, clocks, asked_at)
-        return one + await self.samples(names[half:], query, clocks, asked_at)
-
-    async def _each(self, names: list[str], query: MakeQuery, clocks: Clocks, asked_at: float) -> list[Sample]:
-        parts = await asyncio.gather(*(self.samples([name], query, clocks, asked_at) for name in names))
-        return [sample for part in parts for sample in part]
-
-    async def _in_halves(self, name: str, query: MakeQuery, clocks: Clocks, asked_at: float) -> list[Sample]:
-        found: list[Sample] = []
-        for narrowed in halves(name):
-            found += await self._whole([name], query, clocks, asked_at, narrowed)
-        return found
-
-    async def _whole(
-        self, names: Sequence[str], query: MakeQuery, clocks: Clocks, asked_at: float, narrowed: str = ""
-    ) -> list[Sample]:
-        only = names[0] if len(names) == 1 else ""
-        began = time.monotonic()
-        found = await self._answer(
-            "query", {"query": query(names, narrowed)}, lambda answers: to_samples(answers, only, clocks, asked_at)
-        )
-        label = only or f"{names[0]} and {len(names) - 1} more"
-        self.took[label] = max(time.monotonic() - began, self.took.get(label, 0.0))
-        return found
+def _note(notes: list[str], remarks: Iterable[str]) -> None:
+    for remark in remarks:
+        words = clean(remark, 120)
+        if words and words not in notes and len(notes) < _REMARKS_KEPT:
+            notes.append(words)

@@ -23,14 +23,6 @@ SMALL_FLEET: Final = 1024
 """GPUs up to which series are asked for with all their labels and many names at once."""
 NAMES_AT_ONCE: Final = 10
 
-IDENTITY_LABELS: Final = (
-    "UUID", "uuid", "gpu_uuid", "GPU_I_ID", "GPU_I_PROFILE", "gpu", "pci_bus_id", "Hostname", "hostname", "node",
-    "nodename", "kubernetes_node", "k8s_node", "instance", "cluster", "index", "serial_number", "gpu_id",
-    "gpu_partition_id", "xid", "err_code", "window_size_in_ms",
-)  # fmt: skip
-"""Labels kept where a server reduces series; workload labels are dropped, so that a GPU whose pod changed
-within the lookback is one series."""
-
 _ALWAYS_THERE: Final = (
     ("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_SM_CLOCK", "DCGM_FI_DEV_GPU_UTIL"),
     ("DCGM_FI_DEV_GPU_TEMP_CELSIUS", "DCGM_FI_DEV_FB_USED_BYTES", "DCGM_FI_DEV_SM_CLOCK_HERTZ"),

@@ -2,8 +2,7 @@
 
 import asyncio
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct, structs
@@ -11,16 +10,17 @@ from msgspec import Struct, structs
 from gputop.sources.base import SourceError
 from gputop.sources.metrics.coverage import FORGET_AFTER_S, is_gpu_target
 from gputop.sources.metrics.envelope import SeriesAnswer, number
+from gputop.sources.metrics.labels import ROW_LABELS
 from gputop.sources.metrics.names import METRICS, rule_of
-from gputop.sources.metrics.rows import SAME_SCRAPE_S
 from gputop.sources.metrics.rule import Role
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import TARGET_LABELS, Clocks
-from gputop.sources.prometheus.fetch import Fetcher, MakeQuery
+from gputop.sources.prometheus.doubles import Doubles, look, unequal, without
+from gputop.sources.prometheus.fetch import Fetcher
+from gputop.sources.prometheus.narrow import Found, MakeQuery, Narrow
 from gputop.sources.prometheus.queries import (
     AT_ONCE,
     FIRST,
-    IDENTITY_LABELS,
     KSM_QUERIES,
     NAMES_AT_ONCE,
     PROBE,
@@ -30,7 +30,7 @@ from gputop.sources.prometheus.queries import (
     matcher_part,
     names_for,
 )
-from gputop.sources.prometheus.selector import one_of, select
+from gputop.sources.prometheus.selector import label_name, one_of, select
 from gputop.sources.prometheus.threads import in_thread
 
 _PROBE_EVERY_S: Final = 300.0
@@ -38,7 +38,6 @@ KSM_EVERY_S: Final = 30.0
 _GPU_JOBS: Final = 'job=~"(?i).*(dcgm|gpu|nvidia|nvitop).*"'
 _TARGETS_ASKED: Final = 200
 _TROUBLES_KEPT: Final = 3
-_WHO_LABELS: Final = ("instance", "cluster", "vgpu", "UUID", "uuid", "gpu_id", "gpu", "index", "GPU_I_ID")
 
 
 class Part(Struct, frozen=True):
@@ -50,6 +49,7 @@ class Part(Struct, frozen=True):
         complete: All GPUs that are listed now are among them.
         all_labels: They carry the labels of workloads, which a server that reduces series drops.
         kubernetes: They are kube-state-metrics'.
+        gaps: Some metrics were asked for without an answer, so one that is not there says nothing.
     """
 
     samples: list[Sample]
@@ -57,6 +57,7 @@ class Part(Struct, frozen=True):
     complete: bool = False
     all_labels: bool = False
     kubernetes: bool = False
+    gaps: bool = False
 
 
 class Reader:
@@ -64,6 +65,7 @@ class Reader:
 
     Args:
         fetcher: Does the asking.
+        narrow: Asks for metrics.
         clocks: Sample times.
         matchers: The user's matchers.
 
@@ -76,8 +78,9 @@ class Reader:
         troubles: What was not answered in the present round.
     """
 
-    def __init__(self, fetcher: Fetcher, clocks: Clocks, matchers: str) -> None:
+    def __init__(self, fetcher: Fetcher, narrow: Narrow, clocks: Clocks, matchers: str) -> None:
         self._fetcher = fetcher
+        self._narrow = narrow
         self._clocks = clocks
         self._matchers = matchers
         self.names: frozenset[str] | None = None
@@ -89,9 +92,11 @@ class Reader:
         self._last_seen: dict[str, float] = {}
         self._names_told: frozenset[str] | None = None
         self._seen: set[str] = set()
-        self._doubled: set[str] = set()
+        self._doubles = Doubles()
         self._probed_at: float | None = None
         self._kube_at: float | None = None
+        self._gaps = False
+        self._lists_all = True
         self._rounds = 0
 
     async def round(self, quantities: frozenset[str] | None) -> AsyncIterator[Part]:
@@ -101,6 +106,9 @@ class Reader:
             SourceError: The server does not answer, or refuses.
         """
         self.troubles = []
+        self._narrow.begin_round()
+        self._gaps = False
+        self._lists_all = True
         asked_at = time.time() - self._clocks.offset_s
         asked: set[str] = set()
         samples: list[Sample] = []
@@ -144,7 +152,9 @@ class Reader:
         samples += await self._values(now, asked_at)
         samples += await self._up(asked_at)
         self._learn(samples)
-        yield Part(samples, asked_at, complete=True, all_labels=True)
+        # What a store that is down would have told is not missing.
+        lists_all = self._lists_all and not self._fetcher.is_partial
+        yield Part(samples, asked_at, complete=lists_all, all_labels=True, gaps=self._gaps)
         if not large:
             return
         # All samples of 10,240 GPUs at once are half a gigabyte; these derive nothing from one another.
@@ -175,18 +185,27 @@ class Reader:
     async def _who(self, names: Sequence[str], asked_at: float) -> list[Sample]:
         """Return the series that tell which GPUs there are, with all labels and their own times."""
         await self._read_times(names)
-        samples = await self._fetcher.samples(names, self._raw, self._clocks, asked_at)
+        found = await self._narrow.samples(names, self._raw, asked_at)
+        if found.failures and not found.samples:
+            raise found.failures[0]
+        self._failed(found)
+        self._lists_all = self._lists_all and not found.failures
+        samples = found.samples
         seen = await in_thread(lambda: look(samples), "prometheus look")
         self.gpus, self.targets = seen.gpus, seen.targets
         now = time.monotonic()
         self._last_seen.update(dict.fromkeys(seen.targets, now))
-        await self._read_own_times(names, seen.doubled)
-        if not seen.doubled:
-            self._doubled = set()
+        await self._read_own_times(names, seen.doubles)
+        if not seen.doubles:
+            self._doubles = Doubles()
             return samples
-        samples = [self._timed(s, asked_at) if s.labels.get("instance", "") in seen.doubled else s for s in samples]
-        self._doubled = unequal(s for s in samples if s.labels.get("instance", "") in seen.doubled)
+        samples = [self._timed(s, asked_at) if self._is_double(s, seen.doubles) else s for s in samples]
+        self._doubles = unequal(s for s in samples if self._is_double(s, seen.doubles))
         return samples
+
+    @staticmethod
+    def _is_double(sample: Sample, doubles: Doubles) -> bool:
+        return sample.labels.get("instance", "") in doubles.instances
 
     def _timed(self, sample: Sample, asked_at: float) -> Sample:
         return structs.replace(sample, at=self._clocks.at(sample.labels, asked_at))
@@ -196,11 +215,12 @@ class Reader:
         by = ", ".join(TARGET_LABELS)
         parts = (f"max by ({by}) (timestamp({select([name], self._matchers)}))" for name in names)
         try:
-            self._clocks.take(await self._fetcher.query(" or ".join(parts)))
+            answers = await self._fetcher.query(" or ".join(parts))
+            self._clocks.take(answers, time.time() - self._clocks.offset_s)
         except SourceError as error:
             self._trouble(f"sample times could not be read: {error.reason}")
 
-    async def _read_own_times(self, names: Sequence[str], doubled: set[str]) -> None:
+    async def _read_own_times(self, names: Sequence[str], doubles: Doubles) -> None:
         """Read the times of single series where several of one GPU may stand side by side.
 
         After a pod change within the lookback, and for Xids, each of which is a series of its own.
@@ -208,52 +228,42 @@ class Reader:
         xids = [n for n in self.names or METRICS if (r := rule_of(n)) is not None and r.role is Role.XID_LAST]
         # Of an expression `timestamp` gives the time of the question, so what is 0 is left out afterwards.
         parts = [f"timestamp({s}) and {s} > 0" for s in (select([name], self._matchers) for name in xids)]
-        if doubled:
-            instances = _instances(doubled)
-            parts += [f"timestamp({select([name], instances, self._matchers)})" for name in names]
-        if not parts:
-            self._clocks.take_own(())
-            return
+        labels = (*ROW_LABELS, *doubles.labels)
+        if doubles:
+            few = _instances(doubles.instances)
+            parts += [f"timestamp({select([name], few, self._matchers)})" for name in names]
         try:
-            self._clocks.take_own(await self._fetcher.query(" or ".join(parts)))
+            answers = await self._fetcher.query(_reduced_to(labels, " or ".join(parts))) if parts else []
         except SourceError as error:
-            self._trouble(f"times of single series could not be read: {error.reason}")
+            self._trouble(f"times of single series could not be read, so which is the newest: {error.reason}")
+            answers = []
+        self._clocks.take_own(answers, labels)
 
     def _raw(self, names: Sequence[str], narrowed: str = "") -> str:
         return select(names, self._matchers, narrowed)
 
-    def _raw_of_doubled(self, names: Sequence[str], narrowed: str = "") -> str:
-        return select(names, _instances(self._doubled), self._matchers, narrowed)
-
     def _reduced(self, names: Sequence[str], narrowed: str = "") -> str:
         (name,) = names
-        return f"max by ({', '.join(IDENTITY_LABELS)}) ({select([name], self._matchers, narrowed)})"
+        return _reduced_to((*ROW_LABELS, *self._doubles.labels), select([name], self._matchers, narrowed))
 
     async def _values(self, names: Sequence[str], asked_at: float) -> list[Sample]:
         """Return the values of metrics: in wide requests for a small fleet, one by one for a large one."""
         if self.gpus <= SMALL_FLEET:
             return await self._all([list(c) for c in chunks(names, NAMES_AT_ONCE)], self._raw, asked_at)
         samples = await self._all([[name] for name in names], self._reduced, asked_at)
-        if self._doubled:
-            # The largest of an old and a new series is not the newest.
-            samples = [s for s in samples if s.labels.get("instance", "") not in self._doubled]
-            pieces = [list(c) for c in chunks(names, NAMES_AT_ONCE)]
-            samples += await self._all(pieces, self._raw_of_doubled, asked_at)
-        return samples
+        # They have told the time of the series; of a workload they would tell a part only.
+        return without(samples, self._doubles) if self._doubles else samples
 
     async def _all(self, pieces: Iterable[Sequence[str]], query: MakeQuery, asked_at: float) -> list[Sample]:
-        answers = await asyncio.gather(
-            *(self._fetcher.samples(piece, query, self._clocks, asked_at) for piece in pieces), return_exceptions=True
-        )
-        samples: list[Sample] = []
-        for one in answers:
-            if isinstance(one, SourceError):
-                self._trouble(one.reason)
-            elif isinstance(one, BaseException):
-                raise one
-            else:
-                samples += one
-        return samples
+        answers = await asyncio.gather(*(self._narrow.samples(piece, query, asked_at) for piece in pieces))
+        for found in answers:
+            self._failed(found)
+        return [sample for found in answers for sample in found.samples]
+
+    def _failed(self, found: Found) -> None:
+        self._gaps = self._gaps or bool(found.failures)
+        for error in found.failures:
+            self._trouble(error.reason)
 
     async def _up(self, asked_at: float) -> list[Sample]:
         """Return how the scrapes of GPU exporters are: those that look so, and those that told of GPUs before."""
@@ -283,16 +293,20 @@ class Reader:
         A workload that is missing from a part of the answers is not gone.
         """
         part = matcher_part(self._matchers)
+        answers = await asyncio.gather(
+            *(self._fetcher.query(query % ((part,) * query.count("%s"))) for _, query in KSM_QUERIES),
+            return_exceptions=True,
+        )
         samples: list[Sample] = []
-        whole = True
-        for name, query in KSM_QUERIES:
-            try:
-                answers = await self._fetcher.query(query % ((part,) * query.count("%s")))
-            except SourceError as error:
-                self._trouble(f"kube-state-metrics: {error.reason}")
+        whole = not self._fetcher.is_partial
+        for (name, _), answer in zip(KSM_QUERIES, answers, strict=True):
+            if isinstance(answer, SourceError):
+                self._trouble(f"kube-state-metrics: {answer.reason}")
                 whole = False
-                continue
-            samples += self._plain(name, answers, asked_at)
+            elif isinstance(answer, BaseException):
+                raise answer
+            else:
+                samples += self._plain(name, answer, asked_at)
         return samples, whole
 
     def _plain(self, name: str, answers: Iterable[SeriesAnswer], asked_at: float) -> list[Sample]:
@@ -309,53 +323,13 @@ class Reader:
             self.troubles.append(words)
 
 
-class Seen(Struct, frozen=True):
-    """What the series that tell which GPUs there are come to.
-
-    Attributes:
-        gpus: Number of GPUs and MIG instances.
-        targets: Addresses of their exporters.
-        doubled: Addresses of exporters with several series of one metric and one GPU.
-    """
-
-    gpus: int
-    targets: set[str]
-    doubled: set[str]
+def _reduced_to(labels: Iterable[str], expression: str) -> str:
+    return f"max by ({', '.join(label_name(label) for label in labels)}) ({expression})"
 
 
-def look(samples: Iterable[Sample]) -> Seen:
-    """Return what the series that tell which GPUs there are come to."""
-    counted: Counter[tuple[str, ...]] = Counter()
-    gpus: set[tuple[str, ...]] = set()
-    targets: set[str] = set()
-    for sample in samples:
-        labels = sample.labels
-        instance = labels.get("instance", "")
-        counted[_series_of(sample)] += 1
-        uuid = labels.get("UUID") or labels.get("uuid") or ""
-        # Two exporters of one board spell its UUID with and without the prefix.
-        board = (uuid.removeprefix("GPU-"),) if uuid else (instance, labels.get("gpu") or labels.get("gpu_id") or "")
-        gpus.add((*board, labels.get("GPU_I_ID", "")))
-        targets.add(instance)
-    doubled = {key[0] for key, count in counted.items() if count > 1}
-    return Seen(len(gpus), targets - {""}, doubled - {""})
-
-
-def _series_of(sample: Sample) -> tuple[str, ...]:
-    """Return what is the same for all series of one metric and GPU that one exporter tells: its address first."""
-    return (*(sample.labels.get(name, "") for name in _WHO_LABELS), sample.name)
-
-
-def unequal(samples: Iterable[Sample]) -> set[str]:
-    """Return the addresses of exporters of whose GPU one series is older than another."""
-    times: dict[tuple[str, ...], list[float]] = {}
-    for sample in samples:
-        times.setdefault(_series_of(sample), []).append(sample.at or 0.0)
-    return {key[0] for key, told in times.items() if max(told) - min(told) > SAME_SCRAPE_S}
-
-
-def _instances(targets: Iterable[str]) -> str:
-    return f"instance=~{one_of(sorted(targets)[:_TARGETS_ASKED])}"
+def _instances(targets: Collection[str]) -> str:
+    """Return a matcher of these addresses; of too many of them none, as the whole fleet is the shorter question."""
+    return f"instance=~{one_of(sorted(targets))}" if len(targets) <= _TARGETS_ASKED else ""
 
 
 def _quantity(name: str) -> str:

@@ -10,6 +10,8 @@ from gputop.sources.base import SourceError
 from gputop.sources.metrics.envelope import Envelope
 
 _SHOWN: Final = 200
+_LEAST_RETRY_S: Final = 1.0
+_MOST_RETRY_S: Final = 300.0
 _TOO_WIDE: Final = ("too many samples", "query processing would load", "err-mimir-max", "exceeded maximum resolution")
 
 
@@ -23,6 +25,10 @@ class RefusedQueryError(SourceError):
 
 class SlowError(SourceError):
     """The server is up and has too much to do: it is to be asked less often, not at once again."""
+
+
+class LateError(SlowError):
+    """There is no complete answer in time."""
 
 
 class WrongMethodError(SourceError):
@@ -104,4 +110,5 @@ def not_json(body: bytes) -> SourceError:
 
 
 def _seconds(text: str) -> float | None:
-    return float(text) if text.isdigit() else None
+    """Return a time of waiting that the server asks for, within reason: 0 would be a loop, a day would be blind."""
+    return min(max(float(text), _LEAST_RETRY_S), _MOST_RETRY_S) if text.isdecimal() else None

@@ -8,6 +8,8 @@ from gputop.sources.base import SourceError
 
 _MATCHER: Final = re.compile(r'\s*([a-zA-Z_][a-zA-Z0-9_]*)\s*(=~|!~|!=|=)\s*("(?:[^"\\\n]|\\.)*")\s*')
 
+_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+
 
 def check_matchers(text: str) -> str:
     """Return the user's matchers in one spelling, "" for none.
@@ -37,6 +39,11 @@ def quoted(value: str) -> str:
     """Return a label value as a PromQL string."""
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
+
+
+def label_name(name: str) -> str:
+    """Return a label's name as it stands in a grouping; one that Prometheus 2 cannot spell bare is quoted."""
+    return name if _NAME.fullmatch(name) else quoted(name)
 
 
 def one_of(values: Iterable[str]) -> str:

@@ -2,13 +2,14 @@
 
 import math
 import time
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gputop.model.endpoint import Endpoint
 from gputop.model.facts import Batch, Fact
 from gputop.model.identity import GpuKey
 from gputop.model.status import Cost, Finding
+from gputop.model.text import clean
 from gputop.sources.base import DemandBoard
 from gputop.sources.metrics.decode import Decoder
 from gputop.sources.metrics.envelope import number
@@ -21,6 +22,7 @@ from gputop.sources.prometheus.threads import in_thread
 
 if TYPE_CHECKING:
     from gputop.sources.prometheus.fetch import Fetcher
+    from gputop.sources.prometheus.narrow import Narrow
     from gputop.sources.prometheus.reader import Part, Reader
 
 _RANK: Final = 2
@@ -29,6 +31,9 @@ _LEAST_INTERVAL_S: Final = 5.0
 _USUAL_SCRAPE_S: Final = 15.0
 _MOST_INTERVAL_S: Final = 60.0
 _SLOWER: Final = 2.0
+_SKEW_IS_TROUBLE_S: Final = 30.0
+"""A clock this far off breaks more than ages: tokens, certificates, alerts."""
+_NAMED: Final = 3
 
 
 class PrometheusSource:
@@ -48,12 +53,15 @@ class PrometheusSource:
         self.target = endpoint.url
         self._endpoint = endpoint
         self._fetcher: Fetcher | None = None
+        self._narrow: Narrow | None = None
         self._reader: Reader | None = None
         self._clocks = Clocks()
         self._decoder = Decoder(source=name, rank=_RANK, cluster=endpoint.cluster)
         # Of its own, because its round is another: "all that is listed now" would mean two things.
         self._kube_decoder = Decoder(source=name, rank=_RANK, cluster=endpoint.cluster)
         self._remarks: tuple[str, ...] = ()
+        self._infos: tuple[str, ...] = ()
+        self._troubles: tuple[str, ...] = ()
         self._slowed = 1.0
         self._rounds = 0
         self._last_s: float | None = None
@@ -66,10 +74,26 @@ class PrometheusSource:
         reader = self._reader
         if reader is None:
             return ""
-        parts = list(reader.troubles)
+        # What failed in the last round is not mended before this one has come so far.
+        parts = list(dict.fromkeys((*reader.troubles, *self._troubles)))
         if reader.silent:
-            parts.append(f"{len(reader.silent)} of {len(reader.targets | reader.silent)} exporters silent")
-        return "; ".join((*parts, *self._remarks))
+            every = len(reader.targets | reader.silent)
+            parts.append(f"{len(reader.silent)} of {every} exporters silent: {_some(reader.silent)}")
+        return "; ".join((*self._clock_words(), *parts, *self._remarks))
+
+    def _clock_words(self) -> tuple[str, ...]:
+        clocks = self._clocks
+        if not clocks.is_told and self._fetcher is not None and self._fetcher.greeted:
+            return ("the server does not tell its time, so ages may be wrong",)
+        words: list[str] = []
+        if abs(clocks.offset_s) > _SKEW_IS_TROUBLE_S:
+            words.append(f"its clock is {_seconds_off(-clocks.offset_s)} ours; ages are corrected")
+        if clocks.ahead:
+            # The target is a label of the server's: others wrote it.
+            names = _some({instance for instance, _ in clocks.ahead})
+            far = _seconds_off(max(clocks.ahead.values()))
+            words.append(f"samples of {names} are stamped {far} the server's clock; ages are corrected")
+        return tuple(words)
 
     def versions(self) -> tuple[tuple[str, str], ...]:
         """Return the server's name and version."""
@@ -90,8 +114,12 @@ class PrometheusSource:
         if self._clocks.scrape_s is not None:
             found.append(Finding(f"scraped each {self._clocks.scrape_s:.0f} s", severity="ok"))
         if abs(self._clocks.offset_s) > SKEW_WORTH_TELLING_S:
-            words = f"its clock is {-self._clocks.offset_s:+.0f} s from ours; ages are corrected"
+            words = f"its clock is {_seconds_off(-self._clocks.offset_s)} ours; ages are corrected"
             found.append(Finding(words, "set both clocks by NTP", severity="warning"))
+        if self._narrow is not None and self._narrow.is_narrowed:
+            words = "queries were too wide for the server: they are narrowed to parts of the names or GPUs"
+            found.append(Finding(words, "ask for fewer with a selector, or raise the server's limits", "warning"))
+        found += [Finding(f"the server remarks: {info}") for info in self._infos]
         found += lacking(names)
         if reader.has_kube is False:
             found.append(
@@ -110,14 +138,14 @@ class PrometheusSource:
             bytes_read=fetcher.bytes_read if fetcher else 0,
             cpu_s=self._cpu_s,
             last_s=self._last_s,
-            slowest=fetcher.slowest() if fetcher else (),
+            slowest=self._narrow.slowest() if self._narrow else (),
         )
 
     async def aclose(self) -> None:
         """Close every connection."""
         if self._fetcher is not None:
             self._fetcher.close()
-            self._fetcher = self._reader = None
+            self._fetcher = self._narrow = self._reader = None
 
     # Reading.
 
@@ -136,7 +164,8 @@ class PrometheusSource:
             async for part in reader.round(board.current.quantities):
                 async for batch in self._decode(fetcher, part, interval_s):
                     yield batch
-            self._remarks = tuple(fetcher.warnings)
+            self._troubles = tuple(reader.troubles)
+            self._remarks, self._infos = tuple(fetcher.warnings), tuple(fetcher.infos)
             self._rounds += 1
             self._last_s = time.monotonic() - began
             yield self._batch((), interval_s, done=True)
@@ -158,23 +187,21 @@ class PrometheusSource:
 
     async def _open(self) -> "tuple[Fetcher, Reader]":
         from gputop.sources.prometheus.fetch import Fetcher  # noqa: PLC0415 - loads requests
+        from gputop.sources.prometheus.narrow import Narrow  # noqa: PLC0415 - as above
         from gputop.sources.prometheus.reader import Reader  # noqa: PLC0415 - as above
 
         matchers = check_matchers(self._endpoint.selector)
         if self._fetcher is None or self._reader is None:
             self._fetcher = Fetcher(self._endpoint)
-            self._reader = Reader(self._fetcher, self._clocks, matchers)
+            self._narrow = Narrow(self._fetcher, self._clocks)
+            self._reader = Reader(self._fetcher, self._narrow, self._clocks, matchers)
         return self._fetcher, self._reader
 
     async def _greet(self, fetcher: "Fetcher") -> None:
         """Compare clocks by `time()`; it is also the question whether anybody answers at all."""
-        began = time.time()
-        answers = await fetcher.greet()
-        took = time.time() - began
-        if answers and answers[0].value is not None:
-            server = number(answers[0].value[1])
-            if math.isfinite(server):
-                self._clocks.offset_s = began + took / 2 - server
+        answers, asked, answered = await fetcher.greet()
+        value = answers[0].value if answers else None
+        self._clocks.greet(number(value[1]) if value is not None else math.nan, asked, answered)
 
     async def _decode(self, fetcher: "Fetcher", part: "Part", interval_s: float) -> AsyncIterator[Batch]:
         """Decode in a thread, so that keys are answered meanwhile, and hand on in small batches."""
@@ -187,7 +214,7 @@ class PrometheusSource:
         at = part.asked_at + self._clocks.offset_s
         with fetcher.decoding:
             began = time.thread_time()
-            facts = decoder.decode(part.samples, at, complete=part.complete, all_labels=part.all_labels)
+            facts = decoder.decode(part.samples, at, complete=part.complete, all_labels=part.all_labels, gaps=part.gaps)
             self._cpu_s += time.thread_time() - began
         return facts
 
@@ -221,3 +248,13 @@ class PrometheusSource:
             return None
         series = await fetcher.query_range(asked.query, asked.start, asked.end, asked.step_s)
         return answer(asked, series, self._clocks.offset_s)
+
+
+def _some(targets: Collection[str]) -> str:
+    """Return the first of some targets, cleaned."""
+    names = ", ".join(clean(t, 60) for t in sorted(targets)[:_NAMED])
+    return f"{names} and {len(targets) - _NAMED} more" if len(targets) > _NAMED else names
+
+
+def _seconds_off(seconds: float) -> str:
+    return f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'}"
