@@ -5,7 +5,6 @@ time in it passes.
 """
 
 import math
-from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -16,12 +15,12 @@ from gputop.fleet.precedence import disagreements
 from gputop.fleet.state import XidRecord
 from gputop.model.facts import Presence, XidKind
 from gputop.model.quantity import QUANTITIES
-from gputop.panes.errors import severity as error_severity
 from gputop.panes.format import last
 from gputop.panes.gpu_table import gpu_name
 from gputop.panes.gpus import HOT_C, activity, memory_pair
 from gputop.panes.holding import contradiction, holders, is_held
-from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_letter, clock_words, recovery_words
+from gputop.panes.troubles import raised_trouble
+from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_letter, clock_words
 
 _XID_NEWS_S: Final = 3600.0
 """How long an Xid is told of in the node's line; afterwards it stands in the Errors pane alone."""
@@ -100,9 +99,10 @@ def _findings(gpu: GpuState, now: float) -> tuple[tuple[Finding, ...], float]:
         return ((absence,) if absence else ()), math.inf
     name = gpu_name(gpu)
     found: list[Finding] = []
-    errors = error_severity(gpu)
-    if errors:
-        found.append(Finding(errors, "bad" if errors >= 4.0 else "warn", f"{name} {_error_words(gpu)}"))
+    raised = raised_trouble(gpu)
+    if raised is not None:
+        trouble, value = raised
+        found.append(Finding(trouble.weight, trouble.role, f"{name} {trouble.words(value)}"))
     mask = last(gpu.readings.get("clock_event_reasons"))
     if mask:
         letter, role = clock_letter(int(mask))
@@ -157,24 +157,3 @@ def _xid_news(gpu: GpuState, now: float, name: str) -> tuple[list[Finding], floa
 def _happened(xid: XidRecord) -> float:
     # A standing number is told again with each sample: only its first sight is near the event.
     return xid.last_seen if xid.kind is XidKind.EVENT else xid.first_seen
-
-
-_ERROR_WORDS: Final[tuple[tuple[str, Callable[[float], str]], ...]] = (
-    ("row_remap_failed", lambda _: "row remap FAILED"),
-    ("ecc_sram_threshold_exceeded", lambda _: "SRAM error threshold exceeded"),
-    ("ecc_volatile_uncorrected", lambda v: f"{v:.0f} uncorrected ECC"),
-    ("recovery_action", lambda v: f"asks for: {recovery_words(v)}"),
-    ("row_remap_pending", lambda _: "row remap pending"),
-    ("retired_pages_pending", lambda _: "page retirement pending"),
-    ("nvlink_recovery_errors", lambda v: f"{v:.0f} NVLink recoveries"),
-    ("retired_pages_dbe", lambda v: f"{v:.0f} pages retired"),
-    ("row_remap_uncorrected", lambda v: f"{v:.0f} rows remapped"),
-)
-
-
-def _error_words(gpu: GpuState) -> str:
-    for quantity, words in _ERROR_WORDS:
-        value = last(gpu.readings.get(quantity))
-        if value:
-            return words(value)
-    return ""

@@ -10,10 +10,11 @@ from gputop.fleet import GpuState
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
+from gputop.model.quantity import QUANTITIES, Level
 from gputop.panes.ascii import Titled, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
-from gputop.panes.format import last
+from gputop.panes.format import NA_TEXT, last, number, reading_cell
 from gputop.panes.groups import group_heading, grouped
 from gputop.panes.holding import holder_cell, holder_value, holders
 from gputop.panes.sorting import sort_known_first
@@ -52,6 +53,23 @@ def text_of(gpu: GpuState, quantity: str) -> str:
 def number_value(quantity: str) -> ValueOf:
     """Return what sorts by a quantity."""
     return lambda gpu: last(gpu.readings.get(quantity))
+
+
+def quantity_cell(
+    gpu: GpuState,
+    quantity: str,
+    context: PaneContext,
+    words: Callable[[float], str] = number,
+    role: str | Callable[[float], str] = "",
+) -> Cell:
+    """Return the cell of one quantity of a GPU; see `reading_cell`.
+
+    What only a whole board has is "n/a" for a MIG instance: its board's row tells it, and nobody owes it.
+    """
+    reading = gpu.readings.get(quantity)
+    if reading is None and gpu.key.instance and QUANTITIES[quantity].level is Level.BOARD:
+        return Cell(NA_TEXT, "na")
+    return reading_cell(reading, context.now, words, role)
 
 
 def _place(gpu: GpuState) -> float:

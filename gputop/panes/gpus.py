@@ -5,7 +5,7 @@ from typing import Final
 from gputop.fleet import GpuState
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age, fresh, gib, is_na, last, number, percent, rate, reading_cell
-from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, text_of
+from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
 from gputop.panes.words import clock_letter
 from gputop.widgets.bars import bar
 from gputop.widgets.cells import Cell
@@ -42,7 +42,7 @@ def _util(gpu: GpuState, context: PaneContext) -> Cell:
 def _vram(gpu: GpuState, context: PaneContext) -> Cell:
     used, total, prefix = memory_pair(gpu)
     if used is None and (total is None or is_na(gpu.readings.get("memory_used_mib"))):
-        return reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib)
+        return quantity_cell(gpu, "memory_used_mib", context, gib)
     reading = gpu.readings.get("memory_used_mib")
     role = reading_cell(reading, context.now, gib).role
     left = gib(used) if used is not None else "?"
@@ -83,12 +83,12 @@ def _vram_bar(gpu: GpuState, context: PaneContext) -> Cell:
     value = memory_percent(gpu)
     if value is None:
         return Cell("")
-    role = reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib, util_role(value)).role
+    role = quantity_cell(gpu, "memory_used_mib", context, gib, util_role(value)).role
     return Cell(bar(min(value, 100.0), 8, ascii_only=context.ascii_only), role)
 
 
 def _power(gpu: GpuState, context: PaneContext) -> Cell:
-    cell = reading_cell(gpu.readings.get("power_w"), context.now, number)
+    cell = quantity_cell(gpu, "power_w", context, number)
     limit = last(gpu.readings.get("power_limit_w"))
     cap = f"/{limit:.0f}" if limit else ""
     reasons = gpu.readings.get("clock_event_reasons")
@@ -102,14 +102,14 @@ def _heat(value: float) -> str:
 
 
 def _temperature(gpu: GpuState, context: PaneContext) -> Cell:
-    return reading_cell(gpu.readings.get("temperature_c"), context.now, number, _heat)
+    return quantity_cell(gpu, "temperature_c", context, number, _heat)
 
 
 def _pcie(gpu: GpuState, context: PaneContext) -> Cell:
     """Return generation and lanes; below their maximum is judged only under load: links rest to save power."""
     generation, width = (last(gpu.readings.get(q)) for q in ("pcie_generation", "pcie_width"))
     if generation is None or width is None:
-        return reading_cell(gpu.readings.get("pcie_generation"), context.now)
+        return quantity_cell(gpu, "pcie_generation", context)
     most = (last(gpu.readings.get("pcie_generation_max")), last(gpu.readings.get("pcie_width_max")))
     below = (most[0] is not None and generation < most[0]) or (most[1] is not None and width < most[1])
     busy = (fresh(gpu.readings.get(activity(gpu)), context.now) or 0.0) >= IDLE_PERCENT
@@ -119,7 +119,7 @@ def _pcie(gpu: GpuState, context: PaneContext) -> Cell:
 def _links(gpu: GpuState, context: PaneContext) -> Cell:
     active, total = (last(gpu.readings.get(q)) for q in ("nvlink_links_active", "nvlink_links"))
     if active is None:
-        return reading_cell(gpu.readings.get("nvlink_links_active"), context.now)
+        return quantity_cell(gpu, "nvlink_links_active", context)
     short = total is not None and active < total
     return Cell(f"{active:.0f}/{total:.0f}" if total is not None else f"{active:.0f}", "warn" if short else "")
 
@@ -127,7 +127,7 @@ def _links(gpu: GpuState, context: PaneContext) -> Cell:
 def _number_column(key: str, title: str, width: int, priority: int, quantity: str) -> GpuColumn:
     return GpuColumn(
         Column(key, title, width, align="right", priority=priority, descending=True),
-        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, number),
+        lambda gpu, context: quantity_cell(gpu, quantity, context, number),
         number_value(quantity),
     )
 
@@ -135,7 +135,7 @@ def _number_column(key: str, title: str, width: int, priority: int, quantity: st
 def _percent_column(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
     return GpuColumn(
         Column(key, title, 4, align="right", priority=priority, descending=True),
-        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, percent),
+        lambda gpu, context: quantity_cell(gpu, quantity, context, percent),
         number_value(quantity),
     )
 
@@ -143,7 +143,7 @@ def _percent_column(key: str, title: str, priority: int, quantity: str) -> GpuCo
 def _rate_column(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
     return GpuColumn(
         Column(key, title, 9, align="right", priority=priority, descending=True),
-        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, rate),
+        lambda gpu, context: quantity_cell(gpu, quantity, context, rate),
         number_value(quantity),
     )
 
@@ -151,7 +151,7 @@ def _rate_column(key: str, title: str, priority: int, quantity: str) -> GpuColum
 def _text_column(key: str, title: str, width: int, priority: int, quantity: str) -> GpuColumn:
     return GpuColumn(
         Column(key, title, width, priority=priority),
-        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now),
+        lambda gpu, context: quantity_cell(gpu, quantity, context),
         lambda gpu: text_of(gpu, quantity) or None,
     )
 

@@ -8,8 +8,8 @@ from typing import Final
 from gputop.fleet import GpuState
 from gputop.model.reading import Absent
 from gputop.panes.base import PaneContext
-from gputop.panes.format import NA_TEXT, UNKNOWN_TEXT, gib, is_na, last, percent, reading_cell
-from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, text_of
+from gputop.panes.format import NA_TEXT, UNKNOWN_TEXT, gib, is_na, last, percent
+from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
 from gputop.panes.gpus import QUANTITIES as GPU_QUANTITIES
 from gputop.panes.gpus import memory_pair, memory_percent, system_memory
 from gputop.widgets.bars import Part, stacked_bar
@@ -23,7 +23,7 @@ _BAR: Final = 20
 def _amount(key: str, title: str, priority: int, quantity: str) -> GpuColumn:
     return GpuColumn(
         Column(key, title, 6, align="right", priority=priority, descending=True),
-        lambda gpu, context: reading_cell(gpu.readings.get(quantity), context.now, gib),
+        lambda gpu, context: quantity_cell(gpu, quantity, context, gib),
         number_value(quantity),
     )
 
@@ -34,7 +34,7 @@ def _total(gpu: GpuState, context: PaneContext) -> Cell:
         system = system_memory(gpu, context)
         if system is not None:
             return Cell(f"{gib(system)}S", "info")
-        return reading_cell(gpu.readings.get("memory_total_mib"), context.now, gib)
+        return quantity_cell(gpu, "memory_total_mib", context, gib)
     return Cell(f"{prefix}{gib(total)}")
 
 
@@ -42,7 +42,7 @@ def _free(gpu: GpuState, context: PaneContext) -> Cell:
     system = system_memory(gpu, context, "system_memory_available_mib")
     if system is not None:
         return Cell(f"{gib(system)}S", "info")
-    return reading_cell(gpu.readings.get("memory_free_mib"), context.now, gib)
+    return quantity_cell(gpu, "memory_free_mib", context, gib)
 
 
 def _fill(gpu: GpuState, _: PaneContext) -> Cell:
@@ -65,7 +65,7 @@ def _percent(gpu: GpuState, context: PaneContext) -> Cell:
     value = memory_percent(gpu)
     if value is None:
         return _no_share(gpu)
-    state = reading_cell(gpu.readings.get("memory_used_mib"), context.now, gib, util_role(value))
+    state = quantity_cell(gpu, "memory_used_mib", context, gib, util_role(value))
     return Cell(percent(value), state.role)
 
 

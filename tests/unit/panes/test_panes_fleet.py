@@ -156,10 +156,10 @@ def test_nothing_told_is_a_question_mark_not_0(fleet):
     ("readings", "words"),
     [
         ({}, ""),
-        ({"row_remap_failed": 1.0}, "gpu0 row remap FAILED"),
-        ({"row_remap_pending": 1.0}, "gpu0 row remap pending"),
+        ({"row_remap_failed": 1.0}, "gpu0 remap FAILED"),
+        ({"row_remap_pending": 1.0}, "gpu0 remap pending"),
         ({"ecc_volatile_uncorrected": 2.0}, "gpu0 2 uncorrected ECC"),
-        ({"recovery_action": 2.0}, "gpu0 asks for: node reboot"),
+        ({"recovery_action": 2.0}, "gpu0 asks: node reboot"),
         ({"clock_event_reasons": 64.0}, "gpu0 hardware thermal slowdown"),
         ({"clock_event_reasons": 4.0}, ""),
         ({"temperature_c": 91.0}, "gpu0 91 °C"),

@@ -4,7 +4,7 @@ import pytest
 
 from gputop.fleet import Fleet
 from gputop.model.facts import GpuFact, HoldersFact, NodeTrouble, Presence, ProcessesFact, XidFact, XidKind
-from gputop.model.identity import NodeKey, NodeRef
+from gputop.model.identity import GpuRef, NodeKey, NodeRef
 from gputop.model.process import GpuProcess
 from gputop.model.reading import NOT_SUPPORTED, Absent, Value
 from gputop.model.status import Cost, Finding, SourceState, SourceStatus
@@ -16,11 +16,13 @@ from gputop.panes.heat import heat_glyph, heat_rows, heat_summary
 from gputop.panes.processes import ProcessesPane
 from gputop.panes.registry import PANES
 from tests.unit.panes.look import (
+    BUSES,
     EXPORTER,
     FULL,
     NOW,
     NVML,
     PROMETHEUS,
+    UUIDS,
     busy_node,
     cell,
     context,
@@ -96,7 +98,7 @@ def test_a_standing_xid_is_old_news(fleet):
     for at in (NOW - 6 * 3600, NOW):
         tell(fleet, PROMETHEUS, at, gpu(HOST, 0, **FULL), fact, roster(HOST, 0), stale_after_s=60.0)
     shown = cell("errors", fleet, key_of(HOST, 0), "xid")
-    assert shown[:2] == ("last Xid 31, seen for >6h", "dim")
+    assert shown[:2] == ("last 31, >6h old", "dim")
     assert cell("fleet", fleet, NodeKey("", HOST), "health").plain == ""
     assert cell("fleet", fleet, NodeKey("", HOST), "gpus").plain == "█"
 
@@ -110,7 +112,42 @@ def test_an_xid_event_is_told_with_its_age_and_count(fleet):
     one(fleet)
     for at in (NOW - 60, NOW - 10):
         tell(fleet, NVML, at, XidFact(ref(HOST, 0), 94, XidKind.EVENT, at=at))
-    assert cell("errors", fleet, key_of(HOST, 0), "xid")[:2] == ("Xid 94 x2 10s ago", "warn")
+    assert cell("errors", fleet, key_of(HOST, 0), "xid")[:2] == ("94 x2 10s ago", "warn")
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ({"nvlink_recovery_errors": 1.0}, "1 NVLink recovery"),
+        ({"nvlink_crc_flit_errors": 12.0}, "12 NVLink CRC"),
+        ({"recovery_action": 1.0}, "asks: GPU reset"),
+        ({"row_remap_failed": 1.0, "ecc_volatile_corrected": 4.0}, "remap FAILED"),
+        ({"ecc_volatile_corrected": 27000.0}, "27k corrected ECC"),
+    ],
+)
+def test_80_columns_tell_why_a_row_stands_first_also_without_a_column_for_it(fleet, readings, words):
+    one(fleet, **readings)
+    tell(fleet, NVML, NOW, gpu("gpu-a04", 0, **FULL), roster("gpu-a04", 0))
+    first = lines("errors", fleet, width=80)[0]
+    assert HOST in first
+    assert words in first
+
+
+def test_nothing_is_wrong_only_where_some_counter_says_so(fleet):
+    one(fleet)
+    assert cell("errors", fleet, key_of(HOST, 0), "worst").plain == "?"
+    one(fleet, ecc_volatile_uncorrected=0.0)
+    assert cell("errors", fleet, key_of(HOST, 0), "worst").plain == "-"
+
+
+def test_what_only_a_board_counts_is_not_missing_from_its_instances(fleet):
+    instance = GpuRef(HOST, "", UUIDS[0], BUSES[0], 0, "1", "MIG-1")
+    facts = (gpu(HOST, 0, **FULL), GpuFact(instance, {"memory_used_mib": 1024.0}))
+    tell(fleet, NVML, NOW, *facts, roster(HOST, 0))
+    key = key_of(HOST, 0, "1")
+    assert cell("errors", fleet, key, "vunc").plain == "n/a"
+    assert cell("gpus", fleet, key, "temp").plain == "n/a"
+    assert cell("gpus", fleet, key, "sm").plain == "?"
 
 
 def test_gpus_that_have_anything_to_tell_come_first(fleet):
@@ -201,7 +238,7 @@ def test_details_tell_value_source_age_rivals_and_reasons(fleet):
 def test_details_of_a_node_tell_everything_found(fleet):
     one(fleet, row_remap_failed=1.0, temperature_c=95.0)
     told = "\n".join(line.plain for line in detail_lines(context(fleet), NodeKey("", HOST)))
-    assert "row remap FAILED" in told
+    assert "remap FAILED" in told
     assert "95 °C" in told
 
 
