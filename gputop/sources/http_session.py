@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import requests
 from requests.auth import AuthBase, HTTPBasicAuth
+from urllib3 import disable_warnings
+from urllib3.exceptions import InsecureRequestWarning
 
 from gputop import __version__
 from gputop.model.endpoint import Endpoint
@@ -49,6 +51,9 @@ class HttpSession(requests.Session):
 
     def __init__(self, endpoint: Endpoint, accept: str) -> None:
         super().__init__()
+        if endpoint.insecure:
+            # Said once by whoever set it; for each request it would be written across the screen.
+            disable_warnings(InsecureRequestWarning)
         self._own_verify: bool | str | None = False if endpoint.insecure else endpoint.ca_file or None
         self._authorization = self.auth = _Authorization(endpoint)
         self.headers.update({"User-Agent": f"gputop/{__version__}", "Accept": accept})

@@ -95,6 +95,10 @@ def _read(connection: socket) -> Request | None:
         if not part:
             return None
         data += part
+        if data[:1] == b"\x16":
+            # A TLS handshake on a plain port: servers say so in plain HTTP.
+            connection.sendall(b"HTTP/1.0 400 Bad Request\r\n\r\n")
+            return None
     head, _, body = data.partition(b"\r\n\r\n")
     first, *lines = head.decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}

@@ -119,8 +119,8 @@ class ExporterClient:
                     return self._get(again=False)
                 body, is_cut = self._read(response, began)
                 skew = _skew(response.headers.get("Date", ""), began)
-        except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise SourceError(failure(error, self._url, CONNECT_S, self._endpoint.timeout_s)) from None
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+            raise failure(error, self._url, self._endpoint, CONNECT_S) from None
         text = body.decode("utf-8", "replace")
         if response.is_redirect:
             raise SourceError(f"{self._host}: redirected, as to a login page or from http to https", SourceState.DENIED)

@@ -11,14 +11,14 @@ from urllib.parse import urljoin, urlsplit
 
 import requests
 from prometheus_api_client.prometheus_connect import PrometheusConnect
-from urllib3.exceptions import HTTPError, ReadTimeoutError
+from urllib3.exceptions import HTTPError
 from urllib3.util.retry import Retry
 
 from gputop.model.endpoint import Endpoint
 from gputop.model.status import SourceState
 from gputop.model.text import clean
 from gputop.sources.base import SourceError
-from gputop.sources.http_failures import failure
+from gputop.sources.http_failures import failure, is_late
 from gputop.sources.http_session import CONNECT_S, HttpSession
 from gputop.sources.metrics.envelope import Envelope, envelope
 from gputop.sources.prometheus.refusals import LateError, WrongMethodError, not_json, refusal
@@ -110,10 +110,9 @@ class PrometheusClient(PrometheusConnect):
                 if response.is_redirect:
                     raise self._redirected(response)
                 return response.status_code, response.headers, self._read(response, began)
-        except (requests.Timeout, TimeoutError, ReadTimeoutError) as error:
-            raise LateError(failure(error, self._endpoint.url, CONNECT_S, self._endpoint.timeout_s)) from None
-        except (requests.RequestException, HTTPError, OSError, UnicodeError) as error:
-            raise SourceError(failure(error, self._endpoint.url, CONNECT_S, self._endpoint.timeout_s)) from None
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
+            told = failure(error, self._endpoint.url, self._endpoint, CONNECT_S)
+            raise (LateError(told.reason) if is_late(error) else told) from None
 
     def _read(self, response: requests.Response, began: float) -> bytes:
         """Read the body under the total time and a size: a server may send a byte a second for ever."""

@@ -10,6 +10,9 @@ from gputop.sources.base import SourceError
 from gputop.sources.metrics.envelope import Envelope
 
 _SHOWN: Final = 200
+_PAGE: Final = 2000
+_WANTS_TLS: Final = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent to HTTPS port")
+"""What servers written in Go, and nginx, say on their TLS port to a request without TLS."""
 _LEAST_RETRY_S: Final = 1.0
 _MOST_RETRY_S: Final = 300.0
 _TOO_WIDE: Final = ("too many samples", "query processing would load", "err-mimir-max", "exceeded maximum resolution")
@@ -74,6 +77,8 @@ def refusal(status: int, content_type: str, body: bytes, answer: Envelope | None
     """
     words = clean((answer.error or "") if answer is not None else "", _SHOWN)
     kind = (answer.error_type or "") if answer is not None else ""
+    if any(mark in body[:_PAGE] for mark in _WANTS_TLS):
+        return SourceError("the server speaks TLS: use https://")
     if answer is None and _looks_like_html(content_type, body):
         return SourceError(_html_words(status), SourceState.DENIED if status < 500 else SourceState.DOWN)
     if any(mark in words for mark in _TOO_WIDE) or status in {413, 414}:
