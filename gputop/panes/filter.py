@@ -41,7 +41,22 @@ _SHORT: Final = {
 }
 _SHORT_TEXTS: Final = {"host": "node", "pod": "holder", "reason": "why"}
 _TEXT_KEYS: Final = frozenset(
-    {"node", "cluster", "uuid", "model", "holder", "state", "driver", "health", "bus", "name", "why"}
+    {
+        "node",
+        "cluster",
+        "uuid",
+        "model",
+        "holder",
+        "state",
+        "driver",
+        "health",
+        "bus",
+        "name",
+        "why",
+        "user",
+        "command",
+        "pid",
+    }
 )
 """Columns of text that some pane offers."""
 

@@ -16,11 +16,13 @@ from gputop.panes.base import PaneContext
 from gputop.panes.errors import QUANTITIES
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import age, gib, is_na, kilowatt, last
+from gputop.panes.gpu_table import SEARCHABLE as GPU_SEARCHABLE
 from gputop.panes.gpu_table import no_rows, text_of
-from gputop.panes.gpus import HOT_C, IDLE_PERCENT, activity
+from gputop.panes.gpus import IDLE_PERCENT, activity
 from gputop.panes.groups import group_heading, grouped
 from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sorting import sort_known_first
+from gputop.panes.temperature import HOT, degrees
 from gputop.panes.words import BROKEN, PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -55,10 +57,11 @@ def gpu_glyph(gpu: GpuState, load: float | None, *, held: bool | None, ascii_onl
     if load < IDLE_PERCENT and held is False:
         return ("." if ascii_only else "·"), "free"
     if load < IDLE_PERCENT:
-        # Nobody says whether it is held: it is drawn as idle, and only the columns tell free from held.
-        return ("_" if ascii_only else "▁"), "idle" if held else "dim"
-    # An activity may pass 100 % (NVIDIA/DCGM#152): that is a full GPU, not an unknown one.
-    return level_glyph(min(load, 100.0), ascii_only=ascii_only), util_role(min(load, 100.0))
+        return (("_" if ascii_only else "▁"), "idle") if held else ("o", "dim")
+    # An activity may pass 100 % (NVIDIA/DCGM#152): that is a full GPU, not an unknown one. The lowest levels
+    # look like idle, and in ASCII like free, so a busy GPU starts above them.
+    drawn = min(max(load, 25.0 if ascii_only else 12.5), 100.0)
+    return level_glyph(drawn, ascii_only=ascii_only), util_role(min(load, 100.0))
 
 
 def _state(row: Row) -> Cell:
@@ -147,7 +150,8 @@ def _heat(row: Row) -> Cell:
     value = row.summary.hottest_c
     if value is None:
         return Cell("?", "unknown")
-    return Cell(f"{value:.0f}", _role(row, "temperature_c") or ("bad" if value >= HOT_C else ""))
+    hot = HOT if row.summary.is_hot else ""
+    return Cell(degrees(value, hot), _role(row, "temperature_c") or ("bad" if hot else ""))
 
 
 def _links(row: Row) -> Cell:
@@ -156,6 +160,18 @@ def _links(row: Row) -> Cell:
         return Cell("?", "unknown")
     active, of = links
     return Cell(f"{active:.0f}/{of:.0f}", "warn" if active < of else "")
+
+
+def _pcie(row: Row) -> Cell:
+    """Return the slowest link of the node, marked when a busy board has less than it could."""
+    link = row.summary.pcie
+    if link is None:
+        return Cell("?", "unknown")
+    slow = any(
+        d.pcie is not None and d.pcie.is_below and d.load is not None and d.load >= IDLE_PERCENT
+        for d in row.summary.digests
+    )
+    return Cell(f"{link.words}!", "warn") if slow else Cell(link.words, "dim" if link.is_below else "")
 
 
 def _age(row: Row) -> Cell:
@@ -234,6 +250,11 @@ COLUMNS: Final = (
         lambda r: r.summary.holder or None,
     ),
     FleetColumn(
+        Column("holders", "PODS", 4, align="right", priority=6, descending=True),
+        lambda r: _count(r.summary.holders),
+        lambda r: r.summary.holders,
+    ),
+    FleetColumn(
         Column("model", "MODEL", 22, priority=7), lambda r: Cell(_model(r), "dim"), lambda r: _model(r) or None
     ),
     FleetColumn(
@@ -243,6 +264,11 @@ COLUMNS: Final = (
         Column("cap", "CAP kW", 6, align="right", priority=10, descending=True),
         _cap,
         lambda r: _told(r.summary.power_limit.value, r.summary.power_limit.told),
+    ),
+    FleetColumn(
+        Column("pcie", "PCIE", 5, priority=9, descending=True),
+        _pcie,
+        lambda r: r.summary.pcie.speed if r.summary.pcie else None,
     ),
     FleetColumn(
         Column("links", "NVLINKS", 7, align="right", priority=11, descending=True),
@@ -281,6 +307,11 @@ def _highest(row: Row, quantity: str) -> float | None:
     return max((v for v in told if v is not None), default=None)
 
 
+def _of_all_gpus(text: Callable[[GpuState], str]) -> Callable[[Row], str]:
+    """Return the texts of a node's boards and instances: with MIG on, workloads are on the instances."""
+    return lambda row: " ".join([text(g) for g in row.context.view.on_node(row.key)])
+
+
 SEARCHABLE: Final[Searchable[Row]] = Searchable(
     {
         "node": lambda r: " ".join([r.key.host, *[n.name for n in r.context.view.nodes[r.key].names]]),
@@ -289,7 +320,7 @@ SEARCHABLE: Final[Searchable[Row]] = Searchable(
         "driver": _driver,
         "health": lambda r: "; ".join([f.words for f in r.summary.findings]),
         "state": _states,
-        "holder": lambda r: " ".join([label for d in r.summary.digests for label in d.labels]),
+        **{key: _of_all_gpus(GPU_SEARCHABLE.texts[key]) for key in ("holder", "user", "command", "pid")},
     },
     _highest,
 )

@@ -17,10 +17,12 @@ from gputop.model.facts import Presence, XidKind
 from gputop.model.quantity import QUANTITIES
 from gputop.panes.format import last
 from gputop.panes.gpu_table import gpu_name
-from gputop.panes.gpus import HOT_C, activity, memory_pair
+from gputop.panes.gpus import IDLE_PERCENT, activity, memory_pair
 from gputop.panes.holding import contradiction, holders, is_held
+from gputop.panes.links import PcieLink, nvlinks, pcie_link
+from gputop.panes.temperature import HOT, heat_of
 from gputop.panes.troubles import raised_trouble
-from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_letter, clock_words
+from gputop.panes.words import BROKEN, PRESENCE_WORDS, clock_brief, clock_letter
 
 _XID_NEWS_S: Final = 3600.0
 """How long an Xid is told of in the node's line; afterwards it stands in the Errors pane alone."""
@@ -47,7 +49,9 @@ class GpuDigest(Struct, frozen=True, gc=False):
         power: W, fresh or stale, None when not told.
         power_limit: W.
         heat: °C.
-        links: (NVLinks active, NVLinks), None when not told.
+        hot: It is close to its limit.
+        links: (NVLinks up, NVLinks), None when not told.
+        pcie: The PCIe link, None when not told.
         findings: What to say of it.
         until: Time from which the digest may be another one.
     """
@@ -61,7 +65,9 @@ class GpuDigest(Struct, frozen=True, gc=False):
     power: float | None
     power_limit: float | None
     heat: float | None
+    hot: bool
     links: tuple[float, float] | None
+    pcie: PcieLink | None
     findings: tuple[Finding, ...]
     until: float
 
@@ -74,9 +80,9 @@ def digest(gpu: GpuState, now: float) -> GpuDigest:
     if reading is not None and load is not None:
         stale_from = reading.origin.at + reading.origin.stale_after_s
         load, until = (load, stale_from) if now <= stale_from else (None, math.inf)
-    findings, news_until = _findings(gpu, now)
+    links, link = nvlinks(gpu), pcie_link(gpu)
+    findings, news_until = _findings(gpu, now, load, links, link)
     used, total, prefix = memory_pair(gpu)
-    active, links = last(readings.get("nvlink_links_active")), last(readings.get("nvlink_links"))
     return GpuDigest(
         load=load,
         held=is_held(gpu),
@@ -87,13 +93,17 @@ def digest(gpu: GpuState, now: float) -> GpuDigest:
         power=last(readings.get("power_w")),
         power_limit=last(readings.get("power_limit_w")),
         heat=last(readings.get("temperature_c")),
-        links=(active, links) if active is not None and links is not None else None,
+        hot=heat_of(gpu) == HOT,
+        links=links,
+        pcie=link,
         findings=findings,
         until=min(until, news_until),
     )
 
 
-def _findings(gpu: GpuState, now: float) -> tuple[tuple[Finding, ...], float]:
+def _findings(
+    gpu: GpuState, now: float, load: float | None, links: tuple[float, float] | None, link: PcieLink | None
+) -> tuple[tuple[Finding, ...], float]:
     if gpu.presence is not Presence.PRESENT:
         absence = _absence(gpu)
         return ((absence,) if absence else ()), math.inf
@@ -107,10 +117,15 @@ def _findings(gpu: GpuState, now: float) -> tuple[tuple[Finding, ...], float]:
     if mask:
         letter, role = clock_letter(int(mask))
         if letter and role in {"bad", "warn"}:
-            found.append(Finding(3.5 if role == "bad" else 2.5, role, f"{name} {clock_words(int(mask))}"))
+            found.append(Finding(3.5 if role == "bad" else 2.5, role, f"{name} {clock_brief(int(mask))}"))
     heat = last(gpu.readings.get("temperature_c"))
-    if heat is not None and heat >= HOT_C:
+    if heat is not None and heat_of(gpu) == HOT:
         found.append(Finding(2.0, "warn", f"{name} {heat:.0f} °C"))
+    # A board whose NVLinks are all down stands alone, which is how it was built.
+    if links is not None and 0 < links[0] < links[1]:
+        found.append(Finding(2.1, "warn", f"{name} {links[0]:.0f}/{links[1]:.0f} NVLinks"))
+    if link is not None and link.is_below and load is not None and load >= IDLE_PERCENT:
+        found.append(Finding(1.8, "warn", f"{name} PCIe {link.words} of {link.most_words}"))
     if gpu.rivals:
         labels = [QUANTITIES[d.quantity].label for d in disagreements(gpu.readings, gpu.rivals, now)]
         if labels:

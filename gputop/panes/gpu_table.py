@@ -10,19 +10,23 @@ from gputop.fleet import GpuState
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
+from gputop.model.process import GpuProcess
 from gputop.model.quantity import QUANTITIES, Level
+from gputop.model.reading import Absent
 from gputop.panes.ascii import Titled, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import NA_TEXT, last, number, reading_cell
 from gputop.panes.groups import group_heading, grouped
-from gputop.panes.holding import holder_cell, holder_value, holders
+from gputop.panes.holding import holder_cell, holder_value, holders, processes_of
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import PRESENCE_ROLES, PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
 from gputop.widgets.row_order import Group
 
+STALE_MARK: Final = "~"
+"""Stands before a row's number when something in the row is stale: the look of stale text needs colour or italics."""
 _INSTANCE: Final = 4
 """Characters of an instance's name under its board."""
 
@@ -111,6 +115,12 @@ _GROUP_BY: Final[dict[str, Callable[[GpuState], str]]] = {
     "state": lambda gpu: PRESENCE_WORDS[gpu.presence],
 }
 GROUPINGS: Final = (("", "nothing"), ("node", "node"), ("holder", "holder"), ("model", "model"), ("state", "state"))
+
+
+def _of_processes(gpu: GpuState, text: Callable[[GpuProcess], str | Absent]) -> str:
+    return " ".join([t for t in map(text, processes_of(gpu) or ()) if isinstance(t, str)])
+
+
 SEARCHABLE: Final[Searchable[GpuState]] = Searchable(
     {
         "node": lambda gpu: gpu.key.host,
@@ -122,6 +132,9 @@ SEARCHABLE: Final[Searchable[GpuState]] = Searchable(
         "state": lambda gpu: PRESENCE_WORDS[gpu.presence],
         "why": lambda gpu: gpu.presence_reason,
         "holder": lambda gpu: " ".join([h.label for h, _ in holders(gpu)]),
+        "user": lambda gpu: _of_processes(gpu, lambda p: p.user),
+        "command": lambda gpu: _of_processes(gpu, lambda p: p.command),
+        "pid": lambda gpu: _of_processes(gpu, lambda p: str(p.pid)),
     },
     lambda gpu, quantity: last(gpu.readings.get(quantity)),
 )
@@ -199,7 +212,11 @@ class GpuTable:
     def _cells(self, gpu: GpuState, context: PaneContext) -> tuple[Cell | None, ...]:
         columns = self._columns(context)
         if gpu.presence is Presence.PRESENT:
-            return tuple([c.cell(gpu, context) for c in columns])
+            cells = [c.cell(gpu, context) for c in columns]
+            if any(role == "stale" for cell in cells for _, role in cell.runs):
+                place = columns.index(INDEX)
+                cells[place] = Cell.of((STALE_MARK, "stale"), *cells[place].runs)
+            return tuple(cells)
         names = [c.cell(gpu, context) for c in columns if c in (NODE, INDEX)]
         if HOLDER not in columns or not holders(gpu):
             return (*names, absent_cell(gpu, context, step=True), *[None] * (len(columns) - len(names) - 1))

@@ -6,6 +6,8 @@ from gputop.fleet import GpuState
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age, fresh, gib, is_na, last, number, percent, rate, reading_cell
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
+from gputop.panes.links import nvlinks, pcie_link
+from gputop.panes.temperature import HOT, WARM, degrees, heat_of
 from gputop.panes.words import clock_letter
 from gputop.widgets.bars import bar
 from gputop.widgets.cells import Cell
@@ -13,8 +15,6 @@ from gputop.widgets.columns import Column
 from gputop.widgets.levels import util_role
 
 _BAR: Final = 12
-HOT_C: Final = 85.0
-_WARM_C: Final = 75.0
 IDLE_PERCENT: Final = 5.0
 _BAR_QUANTUM: Final = 2.0
 
@@ -22,9 +22,12 @@ _BAR_QUANTUM: Final = 2.0
 def activity(gpu: GpuState) -> str:
     """Return the quantity that tells how busy a GPU is: utilisation, else the graphics engine's activity."""
     reading = gpu.readings.get("utilization")
-    if (reading is None or reading.number is None) and "graphics_activity" in gpu.readings:
-        return "graphics_activity"
-    return "utilization"
+    if reading is not None and reading.number is not None:
+        return "utilization"
+    other = gpu.readings.get("graphics_activity")
+    # Where neither has a number, the first says why: a board in MIG mode has none, and that is no gap.
+    tells = other is not None and (reading is None or other.number is not None)
+    return "graphics_activity" if tells else "utilization"
 
 
 def _util(gpu: GpuState, context: PaneContext) -> Cell:
@@ -97,31 +100,31 @@ def _power(gpu: GpuState, context: PaneContext) -> Cell:
     return Cell.of((f"{cell.plain}", cell.role), (f"{cap:<5}", "dim"), (letter or " ", role))
 
 
-def _heat(value: float) -> str:
-    return "bad" if value >= HOT_C else "warn" if value >= _WARM_C else ""
+_HEAT_ROLES: Final = {HOT: "bad", WARM: "warn", "": ""}
 
 
 def _temperature(gpu: GpuState, context: PaneContext) -> Cell:
-    return quantity_cell(gpu, "temperature_c", context, number, _heat)
+    heat = heat_of(gpu)
+    return quantity_cell(gpu, "temperature_c", context, lambda v: degrees(v, heat), _HEAT_ROLES[heat])
 
 
 def _pcie(gpu: GpuState, context: PaneContext) -> Cell:
     """Return generation and lanes; below their maximum is judged only under load: links rest to save power."""
-    generation, width = (last(gpu.readings.get(q)) for q in ("pcie_generation", "pcie_width"))
-    if generation is None or width is None:
+    link = pcie_link(gpu)
+    if link is None:
         return quantity_cell(gpu, "pcie_generation", context)
-    most = (last(gpu.readings.get("pcie_generation_max")), last(gpu.readings.get("pcie_width_max")))
-    below = (most[0] is not None and generation < most[0]) or (most[1] is not None and width < most[1])
+    if not link.is_below:
+        return Cell(link.words)
     busy = (fresh(gpu.readings.get(activity(gpu)), context.now) or 0.0) >= IDLE_PERCENT
-    return Cell(f"{generation:.0f}x{width:.0f}", ("warn" if busy else "dim") if below else "")
+    return Cell(f"{link.words}!", "warn") if busy else Cell(link.words, "dim")
 
 
 def _links(gpu: GpuState, context: PaneContext) -> Cell:
-    active, total = (last(gpu.readings.get(q)) for q in ("nvlink_links_active", "nvlink_links"))
-    if active is None:
+    links = nvlinks(gpu)
+    if links is None:
         return quantity_cell(gpu, "nvlink_links_active", context)
-    short = total is not None and active < total
-    return Cell(f"{active:.0f}/{total:.0f}" if total is not None else f"{active:.0f}", "warn" if short else "")
+    active, of = links
+    return Cell(f"{active:.0f}/{of:.0f}", "warn" if active < of else "")
 
 
 def _number_column(key: str, title: str, width: int, priority: int, quantity: str) -> GpuColumn:
@@ -196,7 +199,8 @@ COLUMNS: Final = (
         Column("age", "AGE", 3, align="right", priority=7, descending=True), _age, lambda gpu: -gpu.last_seen or None
     ),
     _percent_column("membw", "MBW", 8, "memory_utilization"),
-    GpuColumn(Column("pcie", "PCIE", 4, priority=9), _pcie, number_value("pcie_generation")),
+    _number_column("margin", "TLIM", 4, 9, "temperature_margin_c"),
+    GpuColumn(Column("pcie", "PCIE", 5, priority=9), _pcie, number_value("pcie_generation")),
     GpuColumn(Column("nvlink", "NVL", 5, priority=9), _links, number_value("nvlink_links_active")),
     _number_column("memtemp", "M°C", 3, 10, "memory_temperature_c"),
     _text_column("model", "MODEL", 24, 11, "model"),
@@ -229,7 +233,8 @@ QUANTITIES: Final = frozenset(
         "utilization", "memory_utilization", "encoder_utilization", "decoder_utilization", "sm_activity",
         "tensor_activity", "graphics_activity", "memory_total_mib", "memory_total_at_least_mib", "memory_used_mib",
         "memory_reserved_mib", "memory_meaning", "temperature_c", "memory_temperature_c", "power_w", "power_meaning",
-        "power_limit_w", "sm_clock_mhz", "clock_event_reasons", "pcie_generation", "pcie_generation_max",
+        "power_limit_w", "temperature_margin_c", "temperature_slowdown_c",
+        "sm_clock_mhz", "clock_event_reasons", "pcie_generation", "pcie_generation_max",
         "pcie_width", "pcie_width_max", "pcie_rx_bytes_per_s", "pcie_tx_bytes_per_s", "nvlink_links",
         "nvlink_links_active", "fan_speed_percent", "performance_state", "model", "mig_mode", "mig_profile", "ecc_mode",
         "driver_version", "cuda_version", "persistence_mode", "system_memory_total_mib",

@@ -42,6 +42,7 @@ def legend(context: PaneContext) -> list[Cell]:
     return [
         Cell.of((free, "free"), (" free", "dim")),
         Cell.of((idle, "idle"), (" idle", "dim")),
+        Cell.of(("o", "dim"), (" idle or free", "dim")),
         Cell.of(("X", "bad"), (" broken", "dim")),
         Cell.of(("?", "unknown"), (" not told", "dim")),
         Cell.of(("-", "na"), (" n/a", "dim")),

@@ -10,6 +10,8 @@ from gputop.widgets.cells import Cell
 _MARKS: Final = (
     ("81%", "", "a number, fresh"),
     ("81%", "stale", "a stale number: its source has not told a newer one; AGE says for how long"),
+    ("~3", "stale", "a row in which some number is stale"),
+    ("59!", "bad", "a temperature near its limit; a PCIe link that is slow under load"),
     ("n/a", "na", "the device has no such value, or sent one that cannot be"),
     ("?", "unknown", "nobody told, or we may not know; details say why"),
 )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gputop.fleet import GpuState
+from gputop.model.process import GpuProcess
 from gputop.model.reading import Absent, Origin
 from gputop.model.workload import Holder
 from gputop.widgets.cells import Cell
@@ -75,12 +76,18 @@ def contradiction(gpu: GpuState) -> tuple[Holder, str] | None:
     return None
 
 
-def process_count(gpu: GpuState) -> int | None:
-    """Return how many processes the nearest source lists; None when none can."""
+def processes_of(gpu: GpuState) -> tuple[GpuProcess, ...] | None:
+    """Return the processes that the nearest source lists; None when no source can."""
     for table in gpu.processes:
         if not isinstance(table.processes, Absent):
-            return len(table.processes)
+            return table.processes
     return None
+
+
+def process_count(gpu: GpuState) -> int | None:
+    """Return how many processes the nearest source lists; None when none can."""
+    processes = processes_of(gpu)
+    return None if processes is None else len(processes)
 
 
 def is_held(gpu: GpuState) -> bool | None:

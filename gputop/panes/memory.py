@@ -6,12 +6,12 @@ A number that ends in S is the system's memory: the GPU has none of its own.
 from typing import Final
 
 from gputop.fleet import GpuState
-from gputop.model.reading import Absent
 from gputop.panes.base import PaneContext
 from gputop.panes.format import NA_TEXT, UNKNOWN_TEXT, gib, is_na, last, percent
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
 from gputop.panes.gpus import QUANTITIES as GPU_QUANTITIES
 from gputop.panes.gpus import memory_pair, memory_percent, system_memory
+from gputop.panes.holding import processes_of
 from gputop.widgets.bars import Part, stacked_bar
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -71,12 +71,11 @@ def _percent(gpu: GpuState, context: PaneContext) -> Cell:
 
 def processes_mib(gpu: GpuState) -> float | None:
     """Return the sum of what processes use, None when it is not told for every one of them."""
-    for table in gpu.processes:
-        if isinstance(table.processes, Absent):
-            continue
-        amounts = [p.memory_mib for p in table.processes]
-        return sum(a for a in amounts if isinstance(a, float)) if all(isinstance(a, float) for a in amounts) else None
-    return None
+    processes = processes_of(gpu)
+    if processes is None:
+        return None
+    amounts = [p.memory_mib for p in processes]
+    return sum(a for a in amounts if isinstance(a, float)) if all(isinstance(a, float) for a in amounts) else None
 
 
 def _processes(gpu: GpuState, _: PaneContext) -> Cell:

@@ -13,6 +13,7 @@ from gputop.model.identity import NodeKey
 from gputop.panes.format import age, last
 from gputop.panes.gpu_digest import Finding, GpuDigest, digest
 from gputop.panes.gpus import IDLE_PERCENT
+from gputop.panes.links import PcieLink
 from gputop.panes.words import BROKEN
 
 _MAIN: Final = ("nvidia.com/gpu", "amd.com/gpu")
@@ -57,7 +58,10 @@ class NodeSummary(Struct, frozen=True):
         power: W.
         power_limit: W.
         links: NVLinks active and in all, None when no board tells.
+        pcie: The slowest PCIe link, None when no board tells.
         hottest_c: Temperature of the hottest board, None when not told.
+        is_hot: Some board is close to its limit.
+        holders: Workloads named, None when nobody can say of some board.
         holder: The workload that holds most boards, with how many others there are; "" when none is named.
         finding: The worst thing to say of it, "" for nothing.
         finding_role: Role of the finding.
@@ -80,7 +84,10 @@ class NodeSummary(Struct, frozen=True):
     power: Sum
     power_limit: Sum
     links: tuple[float, float] | None
+    pcie: PcieLink | None
     hottest_c: float | None
+    is_hot: bool
+    holders: int | None
     holder: str
     finding: str
     finding_role: str
@@ -129,7 +136,7 @@ def _allocation_findings(allocation: Allocation | None, boards: int) -> list[Fin
         return []
     found: list[Finding] = []
     if boards and allocation.advertised > boards:
-        words = f"{allocation.advertised:.0f} shares of {boards} GPUs advertised"
+        words = f"{allocation.advertised:.0f} shares of {boards} GPUs"
         found.append(Finding(0.3, "info", words))
     if allocation.healthy is not None and allocation.healthy < allocation.advertised:
         words = f"{allocation.healthy:.0f} of {allocation.advertised:.0f} healthy to the scheduler"
@@ -196,6 +203,9 @@ def summarise(
         power=_sum([d.power for d in there]),
         power_limit=_sum([d.power_limit for d in there]),
         links=(sum(a for a, _ in links), sum(t for _, t in links)) if links else None,
+        pcie=min((d.pcie for d in there if d.pcie is not None), key=lambda p: p.speed, default=None),
+        is_hot=any(d.hot for d in there),
+        holders=len({label for d in digests for label in d.labels}) if all(d.held is not None for d in there) else None,
         hottest_c=max((d.heat for d in there if d.heat is not None), default=None),
         holder=_first_holder(digests),
         finding=worst.words + (f" (+{len(found) - 1})" if len(found) > 1 else ""),

@@ -13,19 +13,20 @@ from gputop.model.facts import Presence
 
 
 class ClockReason(Struct, frozen=True, gc=False):
-    """One bit: its letter in the table ("" when it is no slowdown), its words, how bad it is."""
+    """One bit: its letter in the table ("" when it is no slowdown), its words, how bad it is, a few letters."""
 
     bit: int
     letter: str
     words: str
     role: str
+    brief: str = ""
 
 
 CLOCK_REASONS: Final = (
-    ClockReason(0x80, "B", "hardware power brake (power supply or rack)", "bad"),
-    ClockReason(0x40, "T", "hardware thermal slowdown", "bad"),
-    ClockReason(0x08, "H", "hardware slowdown", "bad"),
-    ClockReason(0x20, "T", "software thermal slowdown", "warn"),
+    ClockReason(0x80, "B", "hardware power brake (power supply or rack)", "bad", "power brake"),
+    ClockReason(0x40, "T", "hardware thermal slowdown", "bad", "HW thermal"),
+    ClockReason(0x08, "H", "hardware slowdown", "bad", "HW slowdown"),
+    ClockReason(0x20, "T", "software thermal slowdown", "warn", "SW thermal"),
     ClockReason(0x04, "P", "power cap", "dim"),
     ClockReason(0x10, "S", "sync boost", "dim"),
     ClockReason(0x200, "L", "board limit", "dim"),
@@ -43,6 +44,14 @@ def clock_letter(mask: int) -> tuple[str, str]:
         if mask & reason.bit and reason.letter:
             return reason.letter, reason.role
     return ("?", "warn") if mask & ~_KNOWN_BITS else ("", "")
+
+
+def clock_brief(mask: int) -> str:
+    """Return the worst reason in a few letters; what is not known as hex."""
+    for reason in CLOCK_REASONS:
+        if mask & reason.bit and reason.letter:
+            return reason.brief or reason.words
+    return f"clock reason {mask & ~_KNOWN_BITS:#x}"
 
 
 def clock_words(mask: int) -> str:

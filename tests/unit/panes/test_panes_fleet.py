@@ -64,9 +64,9 @@ def test_each_state_of_a_gpu_has_its_own_glyph(fleet):
     sliced = GpuFact(ref(host, 7), {"utilization": NOT_SUPPORTED})
     tell(fleet, NVML, NOW, *facts, lost, silent, sliced, roster(host, *range(8)), nobody, held)
     drawn = cell("fleet", fleet, NodeKey("", host), "gpus")
-    assert drawn.plain == "█▄·▁▁X?-"
+    assert drawn.plain == "█▄·▁oX?-"
     assert [role for _, role in drawn.runs[2:]] == ["free", "idle", "dim", "bad", "unknown", "na"]
-    assert cell("fleet", fleet, NodeKey("", host), "gpus", ascii_only=True).plain == "#-.__X?-"
+    assert cell("fleet", fleet, NodeKey("", host), "gpus", ascii_only=True).plain == "#-._oX?-"
 
 
 def test_old_load_is_unknown_in_the_strip_and_in_the_counts(fleet):
@@ -152,6 +152,36 @@ def test_nothing_told_is_a_question_mark_not_0(fleet):
 # -- health -----------------------------------------------------------------------------------------------
 
 
+def test_a_gpu_at_little_load_looks_neither_idle_nor_free_without_colour(fleet):
+    facts = [gpu("gpu-a01", i, utilization=u) for i, u in enumerate((6.0, 0.0, 0.0))]
+    claims = (ProcessesFact(ref("gpu-a01", 1), ()), HoldersFact(ref("gpu-a01", 2), (Holder("kubernetes", "ml", "a"),)))
+    tell(fleet, NVML, NOW, *facts, *claims, roster("gpu-a01", 0, 1, 2))
+    for ascii_only in (False, True):
+        drawn = cell("fleet", fleet, NodeKey("", "gpu-a01"), "gpus", ascii_only=ascii_only).plain
+        assert len(set(drawn)) == 3
+
+
+def test_the_slowest_pcie_link_of_a_node_is_marked_under_load_alone(fleet):
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 0, **FULL, **FULL_LINK), roster("gpu-a01", 0))
+    assert shown(fleet, "gpu-a01", "pcie") == "5x16"
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **FULL, **SLOW_LINK), roster("gpu-a01", 0, 1))
+    assert shown(fleet, "gpu-a01", "pcie") == "1x16!"
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **{**FULL, **SLOW_LINK, "utilization": 0.0}))
+    assert shown(fleet, "gpu-a01", "pcie") == "1x16"
+
+
+def test_how_many_pods_is_unknown_where_nobody_can_say_of_some_gpu(fleet):
+    busy_node(fleet, "gpu-a01", 0, 1)
+    assert shown(fleet, "gpu-a01", "holders") == "?"
+    claims = [HoldersFact(ref("gpu-a01", i), (Holder("kubernetes", "ml", "a", uid="u"),)) for i in (0, 1)]
+    tell(fleet, NVML, NOW, *claims)
+    assert shown(fleet, "gpu-a01", "holders") == "1"
+
+
+SLOW_LINK = {"pcie_generation": 1.0, "pcie_generation_max": 5.0, "pcie_width": 16.0, "pcie_width_max": 16.0}
+FULL_LINK = {**SLOW_LINK, "pcie_generation": 5.0}
+
+
 @pytest.mark.parametrize(
     ("readings", "words"),
     [
@@ -160,9 +190,16 @@ def test_nothing_told_is_a_question_mark_not_0(fleet):
         ({"row_remap_pending": 1.0}, "gpu0 remap pending"),
         ({"ecc_volatile_uncorrected": 2.0}, "gpu0 2 uncorrected ECC"),
         ({"recovery_action": 2.0}, "gpu0 asks: node reboot"),
-        ({"clock_event_reasons": 64.0}, "gpu0 hardware thermal slowdown"),
+        ({"clock_event_reasons": 64.0}, "gpu0 HW thermal"),
         ({"clock_event_reasons": 4.0}, ""),
         ({"temperature_c": 91.0}, "gpu0 91 °C"),
+        ({"temperature_c": 80.0, "temperature_margin_c": 4.0}, "gpu0 80 °C"),
+        ({"temperature_c": 91.0, "temperature_margin_c": 20.0}, ""),
+        ({"temperature_c": 91.0, "temperature_slowdown_c": 105.0}, ""),
+        ({"nvlink_links": 18.0, "nvlink_links_active": 17.0}, "gpu0 17/18 NVLinks"),
+        ({"nvlink_links": 12.0, "nvlink_links_active": 0.0}, ""),
+        ({**SLOW_LINK}, "gpu0 PCIe 1x16 of 5x16"),
+        ({**SLOW_LINK, "utilization": 0.0}, ""),
         ({"ecc_volatile_corrected": 4000.0}, ""),
         ({"ecc_aggregate_uncorrected": 3.0}, ""),
     ],

@@ -104,6 +104,36 @@ def test_a_gpu_given_to_a_virtual_machine_says_so(fleet):
     assert "virtual machine" in shown[0]
 
 
+def test_a_row_with_stale_numbers_is_marked_also_where_there_is_no_colour(fleet):
+    busy_node(fleet, HOST, 0)
+    for name in ("gpus", "memory"):
+        assert cell(name, fleet, key_of(HOST, 0), "index").plain == "0"
+        assert cell(name, fleet, key_of(HOST, 0), "index", now=NOW + 60).plain == "~0"
+
+
+@pytest.mark.parametrize(
+    ("readings", "shown", "role"),
+    [
+        ({"temperature_c": 84.0}, "84", "warn"),
+        ({"temperature_c": 86.0}, "86!", "bad"),
+        ({"temperature_c": 71.0, "temperature_margin_c": 3.0}, "71!", "bad"),
+        ({"temperature_c": 86.0, "temperature_slowdown_c": 104.0}, "86", ""),
+        ({"temperature_c": 103.0, "temperature_slowdown_c": 104.0}, "103", "bad"),
+    ],
+)
+def test_a_temperature_is_hot_by_the_limit_of_its_board(fleet, readings, shown, role):
+    tell(fleet, NVML, NOW, GpuFact(ref(HOST, 0), {**FULL, **readings}), roster(HOST, 0))
+    assert cell("gpus", fleet, key_of(HOST, 0), "temp")[:2] == (shown, role)
+
+
+def test_a_board_in_mig_mode_has_no_load_also_when_gpm_is_off(fleet):
+    off = Absent("unknown", "gpm_off", "GPM sampling is off")
+    tell(fleet, NVML, NOW, GpuFact(ref(HOST, 0), {"utilization": NOT_SUPPORTED, "graphics_activity": off}))
+    assert cell("gpus", fleet, key_of(HOST, 0), "util").plain == "n/a"
+    tell(fleet, NVML, NOW + 1, GpuFact(ref(HOST, 0), {"graphics_activity": 40.0}))
+    assert "40%" in cell("gpus", fleet, key_of(HOST, 0), "util", now=NOW + 1).plain
+
+
 def test_mig_instances_stand_under_their_board_whose_load_is_not_0(fleet):
     instances = [GpuRef(HOST, "", UUIDS[0], BUSES[0], 0, i, f"MIG-{i}") for i in ("7", "14")]
     facts = [GpuFact(i, {"memory_used_mib": 100.0, "memory_total_mib": 9856.0}) for i in instances]
@@ -140,11 +170,11 @@ def test_an_odd_power_limit_breaks_nothing(fleet, limit, shown):
     assert cell("gpus", fleet, key_of(HOST, 0), "power").plain.split() == shown.split()
 
 
-@pytest.mark.parametrize(("load", "role"), [(80.0, "warn"), (0.0, "dim")])
-def test_a_narrow_link_is_judged_only_under_load(fleet, load, role):
+@pytest.mark.parametrize(("load", "shown"), [(80.0, ("1x16!", "warn")), (0.0, ("1x16", "dim"))])
+def test_a_narrow_link_is_judged_only_under_load(fleet, load, shown):
     link = {"pcie_generation": 1.0, "pcie_generation_max": 5.0, "pcie_width": 16.0, "pcie_width_max": 16.0}
     tell(fleet, NVML, NOW, GpuFact(ref(HOST, 0), {"utilization": load, **link}), roster(HOST, 0))
-    assert cell("gpus", fleet, key_of(HOST, 0), "pcie")[:2] == ("1x16", role)
+    assert cell("gpus", fleet, key_of(HOST, 0), "pcie")[:2] == shown
 
 
 def test_a_dead_source_leaves_stale_numbers_not_fresh_ones(fleet):

@@ -190,6 +190,63 @@ def processes(fleet: Fleet, width: int = 80, now: float = NOW) -> list[str]:
     return [row(shown, at, key, width) for key in shown.order(at)]  # type: ignore[arg-type]
 
 
+def told_processes(fleet: Fleet) -> None:
+    """Two GPUs: ann trains on the first, bob serves on the second, whose pod only an exporter names."""
+    train = GpuProcess(
+        4001, "C", 9000.0, 96.0, 0.0, 0.0, "ann", "python train.py", NOW, Holder("kubernetes", "ml", "t")
+    )
+    serve = GpuProcess(4002, "C", 8000.0, 10.0, 0.0, 0.0, "bob", "vllm serve", NOW)
+    facts = [gpu(HOST, i, **{**FULL, "utilization": u}) for i, u in enumerate((97.0, 20.0))]
+    tell(
+        fleet,
+        NVML,
+        NOW,
+        *facts,
+        roster(HOST, 0, 1),
+        ProcessesFact(ref(HOST, 0), (train,)),
+        ProcessesFact(ref(HOST, 1), (serve,)),
+    )
+    tell(fleet, PROMETHEUS, NOW, HoldersFact(ref(HOST, 1), (Holder("kubernetes", "web", "chat"),)), stale_after_s=60.0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "pids"),
+    [
+        ("", "4001 4002"),
+        ("train", "4001"),
+        ("user:bob", "4002"),
+        ("command:vllm", "4002"),
+        ("pid:4001", "4001"),
+        ("holder:web/", "4002"),
+        ("!user:ann", "4002"),
+        ("util>50", "4001"),
+        ("name:gpu1", "4002"),
+        ("nobody", ""),
+    ],
+)
+def test_a_filter_holds_for_processes_and_for_the_gpus_they_are_on(fleet, typed, pids):
+    told_processes(fleet)
+    at = context(fleet, filter=typed)
+    assert " ".join(str(key.pid) for key in ProcessesPane().order(at)) == pids
+    assert [line.split()[0] for line in lines("gpus", fleet, filter=typed)] == [
+        str(int(p) - 4001) for p in pids.split()
+    ]
+    assert "filter" in ProcessesPane().empty(context(fleet, filter="nobody")).plain
+
+
+def test_a_node_is_found_by_a_process_on_it(fleet):
+    told_processes(fleet)
+    tell(fleet, NVML, NOW, gpu("gpu-a04", 0, **FULL), roster("gpu-a04", 0))
+    assert [line.split()[0] for line in lines("fleet", fleet, filter="user:bob")] == [HOST]
+
+
+def test_a_process_on_an_instance_names_the_board_and_the_instance(fleet):
+    instance = GpuRef(HOST, "", UUIDS[1], BUSES[1], -1, "7", "MIG-7")
+    facts = (gpu(HOST, 1, **FULL), GpuFact(instance, {"memory_used_mib": 1024.0}), roster(HOST, 1))
+    tell(fleet, NVML, NOW, *facts, ProcessesFact(instance, (process(41, 1024.0),)))
+    assert processes(fleet)[0].split()[:2] == ["41", "1:7"]
+
+
 def test_one_process_on_two_gpus_is_two_rows_and_unknown_memory_comes_last(fleet):
     busy_node(fleet, HOST, 0, 1)
     tell(
