@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from gputop.config.errors import ConfigError, nearest
-from gputop.model.endpoint import Endpoint, split_credentials
+from gputop.model.endpoint import Endpoint, UnencodedError, split_credentials
 from gputop.model.secret import Secret
 from gputop.model.text import clean
 
@@ -25,6 +25,11 @@ _TOKENS: Final = ("token", "token_file", "token_env", "token_command")
 _OTHERS: Final = ("url", "insecure", "timeout_s", "headers", "headers_file")
 KEYS: Final = tuple(dict.fromkeys((*_OTHERS, *_TEXTS, *_PATHS, *_PASSWORDS, *_TOKENS)))
 """What a `[[prometheus]]` or `[[exporter]]` table may hold."""
+
+_UNENCODED: Final = (
+    'in a password "/" is written %2F, "?" %3F, "#" %23, "[" %5B and "]" %5D, and in a path "@" is written %40; '
+    "or give the password apart (password_file, GPUTOP_PROMETHEUS_PASSWORD)"
+)
 
 # RFC 9110 5.6.2: what the name of a header may be made of.
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
@@ -168,6 +173,8 @@ def _address(row: Row) -> tuple[str, str, Secret]:
     try:
         bare, user, password = split_credentials(given)
         address = _parts(bare)
+    except UnencodedError:
+        raise ConfigError(f"{row.where}: {shown}: {_UNENCODED}") from None
     except ValueError:
         # The library's own words may repeat a part of the credentials.
         raise ConfigError(f"{row.where}: {shown}: is no address") from None

@@ -27,7 +27,9 @@ class _Authorization(AuthBase):
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self._basic = HTTPBasicAuth(endpoint.username, endpoint.password.reveal()) if endpoint.username else None
+        # As bytes in UTF-8 (RFC 7617 2.1): requests would write texts in Latin-1, which has no "€".
+        user, password = endpoint.username.encode(), endpoint.password.reveal().encode()
+        self._basic = HTTPBasicAuth(user, password) if user else None
         self.token = ""
 
     def __call__(self, r: requests.PreparedRequest) -> requests.PreparedRequest:

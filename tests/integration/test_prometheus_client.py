@@ -3,6 +3,7 @@
 import gzip
 import os
 import sys
+from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
@@ -157,6 +158,12 @@ def test_tenant_and_further_headers_and_basic_credentials_are_sent(stub: StubSer
     _ask(stub, tenant="team-a|team-b", headers=(("X-Extra", Secret("e")),), username="u", password=Secret("p"))
     sent = stub.requests[0].headers
     assert (sent["x-scope-orgid"], sent["x-extra"], sent["authorization"]) == ("team-a|team-b", "e", "Basic dTpw")
+
+
+def test_a_password_is_sent_in_utf_8(stub: StubServer) -> None:
+    stub.answer = reply(ONE)
+    _ask(stub, username="ann", password=Secret("p€:@/"))
+    assert stub.requests[0].headers["authorization"] == "Basic " + b64encode("ann:p€:@/".encode()).decode()
 
 
 def test_a_token_is_not_replaced_by_what_netrc_has(stub: StubServer, own_environment: Path) -> None:

@@ -1,6 +1,7 @@
 """Servers with their credentials: what is taken, what is refused, and that no message shows a secret."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -56,6 +57,13 @@ def test_an_at_sign_in_a_path_is_no_credential(tmp_path: Path) -> None:
         f"http://ann:{SECRET}@[::1",
         f"http://ann:{SECRET}@",
         f"http://ann:{SECRET}@pro m",
+        f"http://ann:{SECRET}\nx@prom",
+        f"http://ann:{SECRET}?x@prom",
+        f"http://ann:{SECRET}#x@prom",
+        f"http://ann:{SECRET}[x@prom",
+        # Up to the slash it is a host with a port: what follows would be asked of it, and shown.
+        f"http://ann:123/{SECRET}@prom",
+        f"http://ann:x@{SECRET}/y@prom",
     ],
 )
 def test_an_address_that_is_none_is_refused_without_its_password(tmp_path: Path, url: str) -> None:
@@ -68,6 +76,23 @@ def test_an_address_that_is_none_is_refused_without_its_password(tmp_path: Path,
         assert str(caught.value).startswith(origin)
         assert SECRET not in str(caught.value)
         assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("password", ["a@b", "a:b", "@", ":", "a@b:c@d", "100%", "p&q=r", "ä€"])
+def test_a_password_may_have_what_does_not_end_it(tmp_path: Path, password: str) -> None:
+    (found,) = _load(tmp_path, env={"GPUTOP_PROMETHEUS_URL": f"http://ann:{password}@prom:9090/x"}).prometheus
+    assert (found.url, found.username, found.password.reveal()) == ("http://prom:9090/x", "ann", password)
+
+
+@pytest.mark.parametrize("password", ["a/b", "123/b", "a?b", "a#b", "a[b", "a@b/c"])
+def test_a_password_that_ends_early_is_told_how_to_be_written(tmp_path: Path, password: str) -> None:
+    with pytest.raises(ConfigError, match="%2F") as caught:
+        _load(tmp_path, env={"GPUTOP_PROMETHEUS_URL": f"http://ann:{password}@prom"})
+    assert password not in str(caught.value)
+    assert "http://prom:" in str(caught.value)
+    encoded = quote(password, safe="")
+    (found,) = _load(tmp_path, env={"GPUTOP_PROMETHEUS_URL": f"http://ann:{encoded}@prom"}).prometheus
+    assert found.password.reveal() == password
 
 
 def test_an_address_without_scheme_is_told_how_to_write_it(tmp_path: Path) -> None:
