@@ -99,7 +99,8 @@ class Clocks:
             at = _time(answer)
             if at is not None:
                 of_target = self._own.setdefault(answer.metric.get("instance", ""), {})
-                of_target[self._series(answer.metric)] = at
+                series = self._series(answer.metric)
+                of_target[series] = max(at, of_target.get(series, at))
 
     def at(self, labels: Mapping[str, str], asked_at: float) -> float:
         """Return a sample's time on this machine's clock, the time of the question if nobody tells it."""

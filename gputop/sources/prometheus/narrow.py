@@ -2,12 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from gputop.sources.base import SourceError
+from gputop.sources.metrics.envelope import SeriesAnswer
 from gputop.sources.metrics.sample import Sample
 from gputop.sources.prometheus.clocks import Clocks
 from gputop.sources.prometheus.fetch import Fetcher
@@ -93,6 +94,24 @@ class Narrow:
             return await self._in_halves(names[0], query, asked_at)
         self._most_names = min(self._most_names, (len(names) + 1) // 2)
         return await self._parts(names, self._most_names, query, asked_at)
+
+    async def any_of(self, parts: Sequence[str], wrap: Callable[[str], str] = str) -> list[SeriesAnswer]:
+        """Return the series of expressions that stand beside one another, in one request where the server takes it.
+
+        Args:
+            parts: The expressions; of series with the same labels the first counts.
+            wrap: Puts what they are joined to into a further expression.
+
+        Raises:
+            SourceError: A request is refused.
+        """
+        try:
+            return await self._fetcher.query(wrap(" or ".join(parts)))
+        except (RefusedQueryError, TooWideError):
+            if len(parts) < 2:
+                raise
+        half = len(parts) // 2
+        return [*await self.any_of(parts[:half], wrap), *await self.any_of(parts[half:], wrap)]
 
     async def _parts(self, names: Sequence[str], size: int, query: MakeQuery, asked_at: float) -> Found:
         return _joined(await asyncio.gather(*(self.samples(c, query, asked_at) for c in chunks(names, size))))

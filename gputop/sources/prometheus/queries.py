@@ -86,12 +86,19 @@ def identities(present: frozenset[str] | None) -> list[str]:
     return [n for n in chosen if n] or [_ALWAYS_THERE[0][0]]
 
 
+def uuid_labels(name: str) -> tuple[str, ...]:
+    """Return the labels that tell a GPU's UUID in a metric's series: NVLink's rows have another than the GPU's."""
+    if name.startswith("kubernetes_io:"):
+        return ("accelerator_id",)
+    return ("UUID", "gpu_uuid") if name.startswith("DCGM_") else ("uuid", "UUID")
+
+
 def halves(name: str) -> tuple[str, str]:
     """Return two matchers that part the series of a metric: none is in both, none in neither.
 
     They go by the first digit of the GPU's UUID, which is as good as random.
     """
-    label = "UUID" if name.startswith("DCGM_") else "uuid"
+    label = uuid_labels(name)[0]
     low = '"(GPU-)?[0-7].*"'
     return f"{label}=~{low}", f"{label}!~{low}"
 

@@ -14,6 +14,7 @@ from gputop.sources.metrics.names import METRICS, rule_of
 from gputop.sources.metrics.rows import judged
 from gputop.sources.metrics.rule import Doubt, Role
 from gputop.sources.prometheus.clocks import Clocks
+from gputop.sources.prometheus.queries import uuid_labels
 from gputop.sources.prometheus.selector import one_of, quoted, select
 
 POINTS: Final = 300
@@ -70,27 +71,28 @@ def question(
         for name in (METRICS if present is None else sorted(present))
         if (rule := rule_of(name)) is not None and rule.quantity == told and rule.role is Role.VALUE
     ]
-    who = _who(key, hosts)
-    if not names or not who:
-        return None
     instance = ""
     if QUANTITIES[quantity].level is not Level.BOARD:
         instance = f"GPU_I_ID={quoted(key.instance.partition('/')[0])}"
     by_name = [
-        f"max by (__name__) ({select([name], matcher, instance, matchers)})" for name in names for matcher in who
+        f"max by (__name__) ({select([name], matcher, instance, matchers)})"
+        for name in names
+        for matcher in _who(name, key, hosts)
     ]
+    if not by_name:
+        return None
     least_s = max(_LEAST_STEP_S, clocks.scrape_s or 0.0)
     step_s = max(1, math.ceil(hours * 3600.0 / POINTS / least_s)) * math.ceil(least_s)
     end = math.floor((time.time() - clocks.offset_s) / step_s) * step_s
     return RangeQuestion(" or ".join(by_name), end - round(hours * 3600.0 / step_s) * step_s, end, step_s)
 
 
-def _who(key: GpuKey, hosts: Sequence[str]) -> list[str]:
-    """Return matchers, each of which may find the GPU: exporters differ in the labels that name it."""
+def _who(name: str, key: GpuKey, hosts: Sequence[str]) -> list[str]:
+    """Return matchers for a metric, each of which may find the GPU: exporters differ in the labels that name it."""
     if key.uuid.startswith("GPU-"):
         # nvidia_gpu_exporter leaves the prefix out.
         spellings = one_of([key.uuid, key.uuid.removeprefix("GPU-")])
-        return [f"UUID=~{spellings}", f"uuid=~{spellings}"]
+        return [f"{label}=~{spellings}" for label in uuid_labels(name)]
     index = key.uuid.removeprefix("index-")
     if not index.isdigit():
         return []

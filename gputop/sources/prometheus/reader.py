@@ -213,9 +213,9 @@ class Reader:
     async def _read_times(self, names: Sequence[str]) -> None:
         # `timestamp` drops the name, so two metrics of one target in one selector would collide.
         by = ", ".join(TARGET_LABELS)
-        parts = (f"max by ({by}) (timestamp({select([name], self._matchers)}))" for name in names)
+        parts = [f"max by ({by}) (timestamp({select([name], self._matchers)}))" for name in names]
         try:
-            answers = await self._fetcher.query(" or ".join(parts))
+            answers = await self._narrow.any_of(parts)
             self._clocks.take(answers, time.time() - self._clocks.offset_s)
         except SourceError as error:
             self._trouble(f"sample times could not be read: {error.reason}")
@@ -233,7 +233,7 @@ class Reader:
             few = _instances(doubles.instances)
             parts += [f"timestamp({select([name], few, self._matchers)})" for name in names]
         try:
-            answers = await self._fetcher.query(_reduced_to(labels, " or ".join(parts))) if parts else []
+            answers = await self._narrow.any_of(parts, lambda e: _reduced_to(labels, e)) if parts else []
         except SourceError as error:
             self._trouble(f"times of single series could not be read, so which is the newest: {error.reason}")
             answers = []
@@ -274,7 +274,7 @@ class Reader:
         if missing:
             parts.append(select(["up"], _instances(missing), self._matchers))
         try:
-            answers = await self._fetcher.query(" or ".join(parts))
+            answers = await self._narrow.any_of(parts)
         except SourceError as error:
             self._trouble(f"scrapes could not be looked at: {error.reason}")
             return []

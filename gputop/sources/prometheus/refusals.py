@@ -11,8 +11,6 @@ from gputop.sources.metrics.envelope import Envelope
 
 _SHOWN: Final = 200
 _PAGE: Final = 2000
-_WANTS_TLS: Final = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent to HTTPS port")
-"""What servers written in Go, and nginx, say on their TLS port to a request without TLS."""
 _LEAST_RETRY_S: Final = 1.0
 _MOST_RETRY_S: Final = 300.0
 _TOO_WIDE: Final = ("too many samples", "query processing would load", "err-mimir-max", "exceeded maximum resolution")
@@ -59,6 +57,17 @@ _TABLE: Final = {
     503: _Refusal("the server is not ready (starting, or overloaded)"),
     504: _Refusal("the proxy has no answer in time from the server", error=SlowError),
 }
+_NO_TLS: Final = _Refusal("the server speaks TLS: use https://")
+_TELLING: Final = (
+    # Servers written in Go, and nginx, on their TLS port.
+    (400, b"http request to an https server", _NO_TLS),
+    (400, b"plain http request was sent to https port", _NO_TLS),
+    # Mimir, Cortex and Loki.
+    (401, b"org id", _Refusal("the tenant header is missing: set tenant (X-Scope-OrgID)", SourceState.DENIED)),
+    (403, b"missing authentication token",
+     _Refusal("requests have to be signed (AWS SigV4): ask through a proxy that signs them", SourceState.DENIED)),
+)  # fmt: skip
+"""Status and part of a body, in small letters, that together say more than the status."""
 _STATUS_OF: Final = {
     "bad_data": 400, "execution": 422, "canceled": 503, "unavailable": 503, "internal": 500, "not_found": 404,
 }  # fmt: skip
@@ -77,14 +86,14 @@ def refusal(status: int, content_type: str, body: bytes, answer: Envelope | None
     """
     words = clean((answer.error or "") if answer is not None else "", _SHOWN)
     kind = (answer.error_type or "") if answer is not None else ""
-    if any(mark in body[:_PAGE] for mark in _WANTS_TLS):
-        return SourceError("the server speaks TLS: use https://")
+    start = body[:_PAGE].lower()
+    telling = next((refused for at, mark, refused in _TELLING if at == status and mark in start), None)
+    if telling is not None:
+        return telling.error(telling.base, telling.state)
     if answer is None and _looks_like_html(content_type, body):
         return SourceError(_html_words(status), SourceState.DENIED if status < 500 else SourceState.DOWN)
     if any(mark in words for mark in _TOO_WIDE) or status in {413, 414}:
         return TooWideError(f"query too wide for the server: {words or f'HTTP {status}'}")
-    if status == 401 and "org id" in (words + body[:_SHOWN].decode(errors="replace")).lower():
-        return SourceError("the tenant header is missing: set tenant (X-Scope-OrgID)", SourceState.DENIED)
     if kind == "timeout":
         return SlowError(f"the server is slow, asking less often: {words}", retry_s=_seconds(retry_after))
     # Behind some proxies an error comes with status 200.
