@@ -424,3 +424,23 @@ async def test_a_silent_exporter_is_named_and_its_rows_stay(watch: Watch, world:
     old = watch.rows()[0]
     assert (old.presence, value(old, "utilization")) == (Presence.UNKNOWN, 71.0)
     assert "10.0.0.1:9400" in old.presence_reason
+
+
+async def test_an_exporter_that_was_silent_from_the_start_leaves_no_trouble_behind(
+    stub: StubServer, world: World
+) -> None:
+    address = "10.0.0.2:9400"
+    world.put("up", {"job": "dcgm-exporter", "instance": address}, 0.0)
+    async with watching(Endpoint(url=stub.url)) as watch:
+
+        def troubles() -> list[str]:
+            return [t.fact.text for node in watch.fleet.view().nodes.values() for t in node.troubles]
+
+        await watch.until(lambda: watch.rounds_done > 0, "a round")
+        assert address in watch.status.reason
+        assert any(address in text for text in troubles())
+        world.without(instance=address)
+        world.host(2)
+        await watch.until(lambda: watch.state is SourceState.LIVE, "live")
+        assert len(watch.rows()) == 4
+        assert troubles() == []

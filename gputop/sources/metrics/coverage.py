@@ -102,7 +102,11 @@ class Coverage:
             before = by_node.get(target.node)
             if before is None or (target.answered, target.at) > (before.answered, before.at):
                 by_node[target.node] = target
-        quiet = (self._listed.keys() | by_node.keys()) - set(speaking)
+        speaks = set(speaking)
+        quiet = (self._listed.keys() | by_node.keys()) - speaks
+        # An exporter that was silent from the start stood under its address; now it has told its host's name.
+        for node in {n for n, code in self._told if code in {_SILENT, _NO_DATA}} - quiet - speaks:
+            facts += self._cleared(node)
         for node in sorted(quiet, key=lambda n: (n.cluster, n.host)):
             target = by_node.get(node)
             since = self._quiet_since.setdefault(node, at)
