@@ -15,6 +15,8 @@ from gputop.widgets.cells import Cell
 from gputop.widgets.chart import Scale, Series
 
 _SLOTS: Final = 300
+_ROOM_FOR_RANGES: Final = 120
+"""Cells across from which also a chart of several lines has room to say how far each went."""
 
 
 class ChartLine(Struct, frozen=True):
@@ -87,22 +89,79 @@ def draw(context: PaneContext, key: GpuKey, kind: ChartKind, hours: Mapping[str,
     """
     gpu = context.view.gpus.get(key)
     series: list[Series] = []
-    titles: list[Cell] = [Cell(f"{kind.title} ", "title")]
+    titles: list[Cell] = []
     left = ""
     for number, line in enumerate(kind.lines):
         if hours is not None:
             past = hours.get(line.quantity)
+            told = _until(past, context.now) if past else None
         else:
             past = context.series(key, line.quantity, _SLOTS) if context.series else None
-        values = _scaled(past, _divisor(gpu, line)) if past else ()
+            told = _until(past, context.now, _bridge(gpu, line.quantity)) if past else None
+        values = _scaled(told, _divisor(gpu, line)) if told else ()
         role = f"chart-{number + 1}"
         series.append(Series(line.name, values, role))
-        last = next((v for v in reversed(values) if v is not None), None)
-        words = f"{line.name} {last:.0f}{kind.unit}" if last is not None else f"{line.name} ?"
-        titles.append(Cell(f" {fold(words) if context.ascii_only else words}", role))
+        roomy = len(kind.lines) == 1 or context.width >= _ROOM_FOR_RANGES
+        words, span = _title(line.name, kind.unit, values)
+        words = fold(words) if context.ascii_only else words
+        titles.append(Cell.of((" " * bool(titles) + words, role), (span if roomy else "", "dim")))
         if past:
             left = _ago(past.step_s * len(past.values))
     return Drawing(tuple(titles), tuple(reversed(series)), Scale(0.0, _top(kind, gpu, series), "{:.0f}".format, left))
+
+
+def _title(name: str, unit: str, values: tuple[float | None, ...]) -> tuple[str, str]:
+    """Return a line's name with its newest value, and where in the span it went lowest and highest."""
+    newest = values[-1] if values else None
+    words = f"{name} {newest:.0f}{unit}" if newest is not None else f"{name} ?"
+    known = [v for v in values if v is not None]
+    low, high = (f"{min(known):.0f}", f"{max(known):.0f}") if known else ("", "")
+    return words, f" ({low} to {high})" if low != high else ""
+
+
+def _bridge(gpu: GpuState | None, quantity: str) -> float:
+    """Return for how many seconds a value counts as fresh: only where none is told for longer is a gap."""
+    reading = gpu.readings.get(quantity) if gpu else None
+    return reading.origin.stale_after_s if reading is not None else 0.0
+
+
+def _until(past: History, now: float, bridge_s: float = 0.0) -> History:
+    """Return a stretch that ends now, so that a source that fell silent leaves a gap at its end.
+
+    Args:
+        past: What was told.
+        now: The time on screen; what was told after it is left out, as while the screen is held.
+        bridge_s: A value stands until the next one for at most so long.
+    """
+    count = len(past.values)
+    values = list(past.values)
+    if bridge_s > past.step_s:
+        _hold(values, int(bridge_s / past.step_s))
+    missing = int((now - past.end) / past.step_s)
+    if missing < 0:
+        values = values[:missing] or [math.nan]
+    # A slot that has only just begun is not yet a gap.
+    elif missing > max(1, int(bridge_s / past.step_s)):
+        values += [math.nan] * min(missing, count)
+    values = [math.nan] * (count - len(values)) + values
+    return History(now, past.step_s, tuple(values[-count:]))
+
+
+def _hold(values: list[float], slots: int) -> None:
+    """Let each value stand over the empty slots after it, where so few follow that it was still fresh."""
+    since = slots
+    held = math.nan
+    empty: list[int] = []
+    for place, value in enumerate(values):
+        if math.isnan(value):
+            since += 1
+            empty.append(place)
+            continue
+        if since < slots:
+            for earlier in empty:
+                values[earlier] = held
+        held, since = value, 0
+        empty.clear()
 
 
 def _number(gpu: GpuState | None, quantity: str) -> float | None:

@@ -1,6 +1,7 @@
 """Details of a GPU or node: every fact with its source and age, every join with its reason."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from gputop.fleet import GpuState, NodeState
 from gputop.fleet.precedence import disagreements
@@ -10,7 +11,7 @@ from gputop.model.quantity import QUANTITIES
 from gputop.model.reading import Absent, Reading
 from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
-from gputop.panes.format import age
+from gputop.panes.format import age, rate
 from gputop.panes.gpu_table import clock, text_of
 from gputop.panes.holding import holders
 from gputop.panes.node_summary import SUMMARIES
@@ -71,7 +72,7 @@ def _gpu_lines(context: PaneContext, gpu: GpuState) -> list[Cell]:
     if gpu.pci is not None:
         lines.append(_line("kernel driver", ("none" if gpu.pci.driver == "" else gpu.pci.driver or "?", "")))
     lines += [_line(f"joined from {j.source} by", (j.how, "")) for j in gpu.joins]
-    lines += [Cell(""), Cell("Holders", "title"), *_holder_lines(gpu)]
+    lines += [Cell(""), Cell("Holders", "title"), *_holder_lines(context, gpu)]
     lines += _disagreement_lines(gpu, now)
     lines += _xid_lines(gpu, now)
     lines += [Cell(""), Cell("Readings", "title"), *_reading_lines(gpu.readings, gpu.rivals, now)]
@@ -87,9 +88,14 @@ def _gpu_lines(context: PaneContext, gpu: GpuState) -> list[Cell]:
     return lines
 
 
-def _holder_lines(gpu: GpuState) -> list[Cell]:
+def _holder_lines(context: PaneContext, gpu: GpuState) -> list[Cell]:
     named = holders(gpu)
     lines = [_line(h.label, (f"{h.how or 'named'} ({source})", "dim")) for h, source in named]
+    for key in _instances(context, gpu):
+        lines += [
+            _line(h.label, (f"on MIG instance {key.instance}: {h.how or 'named'} ({source})", "dim"))
+            for h, source in holders(context.view.gpus[key])
+        ]
     for table in gpu.processes:
         if isinstance(table.processes, Absent):
             lines.append(_line("processes", ("?", "unknown"), (f"  {table.processes.reason}", "dim")))
@@ -99,6 +105,14 @@ def _holder_lines(gpu: GpuState) -> list[Cell]:
             whose = p.holder.label if p.holder else "no pod known"
             lines.append(_line(f"pid {p.pid} {p.kinds}", (command, ""), (f"  {whose}: {p.holder_reason}", "dim")))
     return lines or [_line("nobody is named", ("no source tells of a workload or process here", "dim"))]
+
+
+def _instances(context: PaneContext, gpu: GpuState) -> list[GpuKey]:
+    """Return the MIG instances of a board."""
+    node = context.view.nodes.get(gpu.key.node)
+    if node is None or gpu.key.instance:
+        return []
+    return [key for key in node.gpus if key.instance and key.uuid == gpu.key.uuid]
 
 
 def _disagreement_lines(gpu: GpuState, now: float) -> list[Cell]:
@@ -165,15 +179,26 @@ def _value_text(quantity: str, reading: Reading) -> str:
     value = reading.number
     if value is None:
         return reading.text or ""
-    if quantity == "clock_event_reasons":
-        return clock_words(int(value))
-    if quantity == "recovery_action":
-        return recovery_words(value)
+    if quantity in _WORDS:
+        return _WORDS[quantity](value)
     rule = QUANTITIES[quantity]
     if rule.kind == "flag":
         return "yes" if value else "no"
+    if rule.unit in _SCALED:
+        return _SCALED[rule.unit](value)
+    if 0 < abs(value) < _SMALL:
+        return f"{value:.2g} {rule.unit}".rstrip()
     text = f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
     return f"{text} {rule.unit}".rstrip()
+
+
+_WORDS: Final[Mapping[str, Callable[[float], str]]] = {
+    "clock_event_reasons": lambda v: clock_words(int(v)),
+    "recovery_action": recovery_words,
+}
+_SMALL: Final = 0.05
+_SCALED: Final[Mapping[str, Callable[[float], str]]] = {"B/s": rate, "ns": lambda v: f"{v / 1e9:,.1f} s"}
+"""Units that no person reads as they come."""
 
 
 def _node_lines(context: PaneContext, node: NodeState) -> list[Cell]:

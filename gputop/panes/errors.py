@@ -17,7 +17,7 @@ from gputop.widgets.columns import Column
 _ECC: Final = (
     ("vunc", "V-UNC", 0, "ecc_volatile_uncorrected"),
     ("vcor", "V-COR", 3, "ecc_volatile_corrected"),
-    ("aunc", "A-UNC", 2, "ecc_aggregate_uncorrected"),
+    ("aunc", "A-UNC", 4, "ecc_aggregate_uncorrected"),
     ("acor", "A-COR", 5, "ecc_aggregate_corrected"),
 )
 _ECC_PARTS: Final = (
@@ -137,10 +137,10 @@ def _action(gpu: GpuState, context: PaneContext) -> Cell:
 
 
 COLUMNS: Final = (
-    GpuColumn(Column("worst", "WORST", 18, min_width=16, flex=1, priority=0, descending=True), _worst, interest),
+    GpuColumn(Column("worst", "WORST", 20, min_width=18, flex=1, priority=0, descending=True), _worst, interest),
     *(_ecc_column(*row) for row in _ECC),
-    GpuColumn(Column("remap", "REMAP", 9, priority=1), _remap, number_value("row_remap_uncorrected")),
-    GpuColumn(Column("xid", "XID", 18, min_width=16, flex=1, priority=1), xid_cell, number_value("last_xid")),
+    GpuColumn(Column("remap", "REMAP", 9, min_width=7, priority=1), _remap, number_value("row_remap_uncorrected")),
+    GpuColumn(Column("xid", "XID", 17, min_width=13, flex=1, priority=1), xid_cell, number_value("last_xid")),
     GpuColumn(Column("links", "NVL-ERR", 7, align="right", priority=4, descending=True), _links, link_errors),
     GpuColumn(
         Column("replay", "REPLAY", 6, align="right", priority=6, descending=True),

@@ -3,6 +3,7 @@
 from typing import Final
 
 from gputop.fleet import GpuState
+from gputop.model.reading import STALE
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age, fresh, gib, is_na, last, number, percent, rate, reading_cell
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
@@ -31,15 +32,18 @@ def activity(gpu: GpuState) -> str:
 
 
 def _util(gpu: GpuState, context: PaneContext) -> Cell:
+    return reading_cell(gpu.readings.get(activity(gpu)), context.now, percent, util_role)
+
+
+def _util_bar(gpu: GpuState, context: PaneContext) -> Cell:
     reading = gpu.readings.get(activity(gpu))
-    text = reading_cell(reading, context.now, percent, util_role)
     value = last(reading)
-    if value is None:
-        return text
+    if reading is None or value is None:
+        return Cell("")
     # The bar moves in steps of two percent: a length that trembles says nothing and costs bytes.
     drawn = min(100.0, round(value / _BAR_QUANTUM) * _BAR_QUANTUM)
-    role = "stale" if text.role == "stale" else util_role(min(value, 100.0))
-    return Cell.of((f"{text.plain:>4} ", text.role), (bar(drawn, _BAR, ascii_only=context.ascii_only), role))
+    role = "stale" if reading.state(context.now) == STALE else util_role(min(value, 100.0))
+    return Cell(bar(drawn, _BAR, ascii_only=context.ascii_only), role)
 
 
 def _vram(gpu: GpuState, context: PaneContext) -> Cell:
@@ -177,10 +181,11 @@ def _age(gpu: GpuState, context: PaneContext) -> Cell:
 
 COLUMNS: Final = (
     GpuColumn(
-        Column("util", "UTIL", 17, priority=0, descending=True),
+        Column("util", "UTIL", 4, align="right", priority=0, descending=True),
         _util,
         lambda gpu: last(gpu.readings.get(activity(gpu))),
     ),
+    GpuColumn(Column("load", "", _BAR, priority=2, sortable=False), _util_bar, number_value("utilization")),
     GpuColumn(
         Column("vram", "VRAM", 8, align="right", priority=0, descending=True), _vram, number_value("memory_used_mib")
     ),

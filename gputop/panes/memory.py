@@ -104,7 +104,9 @@ COLUMNS: Final = (
 )
 
 
+QUANTITIES: Final = GPU_QUANTITIES | {"memory_free_mib", "bar1_used_mib", "bar1_total_mib"}
+
+
 def memory_pane() -> GpuTable:
     """Return the pane."""
-    wanted = GPU_QUANTITIES | {"memory_free_mib", "bar1_used_mib", "bar1_total_mib"}
-    return GpuTable("memory", "Memory", wanted, COLUMNS)
+    return GpuTable("memory", "Memory", QUANTITIES, COLUMNS)

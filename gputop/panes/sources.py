@@ -4,14 +4,15 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gputop.model.demand import Demand
 from gputop.model.status import Finding, SourceState, SourceStatus
-from gputop.panes.ascii import fold_cell, fold_cells
+from gputop.panes.ascii import Titled, fold_cell, fold_cells
 from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import age, size
-from gputop.widgets.cells import Cell
+from gputop.widgets.cells import Cell, wrap
 from gputop.widgets.columns import Column
 
 
@@ -33,8 +34,8 @@ MARKS: Final = {
 }
 
 
-class FindingKey(Struct, frozen=True):
-    """A row below a source: the number of its finding."""
+class LineKey(Struct, frozen=True):
+    """A line below a source: why it is not well, or what it says of itself, broken to the width."""
 
     source: str
     number: int
@@ -63,24 +64,24 @@ class SourcesPane:
     id = "sources"
     title = "Sources"
     groupings = (("", "nothing"),)
-    _COLUMNS: Final = (
+    _COLUMNS: Final = tuple(replace(c, sortable=False, descending=False) for c in (
         Column("name", "SOURCE", 16, min_width=8),
         Column("state", "STATE", 11, min_width=10),
         Column("since", "FOR", 4, align="right", priority=2),
         Column("age", "DATA", 4, align="right", priority=1),
-        Column("reason", "WHY, OR WHAT IT READS", 20, min_width=12, flex=4),
         Column("next", "NEXT TRY", 8, align="right", priority=2),
+        Column("target", "READS", 24, min_width=12, flex=4),
         Column("took", "TOOK", 6, align="right", priority=3, descending=True),
         Column("cpu", "CPU s", 6, align="right", priority=4, descending=True),
-        Column("requests", "READS", 6, align="right", priority=4, descending=True),
+        Column("requests", "CALLS", 6, align="right", priority=4, descending=True),
         Column("bytes", "BYTES", 7, align="right", priority=5, descending=True),
         Column("found", "FOUND BY", 30, flex=1, priority=6),
-    )
+    ))  # fmt: skip
+    _TITLED: Final = Titled.of(_COLUMNS)
 
     def columns(self, context: PaneContext) -> tuple[Column, ...]:
         """Return all columns."""
-        del context
-        return self._COLUMNS
+        return self._TITLED.fitting(ascii_only=context.ascii_only)
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return sources in their order, each followed by what it says of itself."""
@@ -89,16 +90,15 @@ class SourcesPane:
         for name, status in context.view.sources.items():
             if matches(terms, status, _SEARCHABLE):
                 order.append(name)
-                order += [FindingKey(name, n) for n in range(len(status.findings))]
+                order += [LineKey(name, n) for n in range(len(_lines(status, context.width)))]
         return order
 
     def cells(self, context: PaneContext, key: Hashable) -> tuple[Cell | None, ...]:
         """Return the cells of a source, or of a finding."""
-        if isinstance(key, FindingKey):
+        if isinstance(key, LineKey):
             status = context.view.sources.get(key.source)
-            if status is None or key.number >= len(status.findings):
-                return (Cell(""),)
-            cell = _finding_cell(status.findings[key.number])
+            lines = _lines(status, context.width) if status is not None else ()
+            cell = lines[key.number] if key.number < len(lines) else Cell("")
             return (fold_cell(cell) if context.ascii_only else cell,)
         status = context.view.sources.get(str(key))
         cells = _cells(status, context) if status else (Cell("gone", "dim"),)
@@ -116,10 +116,22 @@ class SourcesPane:
         return Demand(quantities=frozenset({"utilization"}), hosts=frozenset(), processes=False)
 
 
-def _finding_cell(finding: Finding) -> Cell:
-    roles = {"ok": "ok", "info": "dim", "warning": "warn", "critical": "bad"}
-    advice = (f"   {finding.advice}", "key") if finding.advice else ("", "")
-    return Cell.of(("   ", ""), (finding.text, roles.get(finding.severity, "")), advice)
+_INDENT: Final = 3
+_MARGINS: Final = 2
+_FINDING_ROLES: Final = {"ok": "dim", "info": "dim", "warning": "warn", "critical": "bad"}
+
+
+def _lines(status: SourceStatus, width: int) -> tuple[Cell, ...]:
+    """Return all that a source has to say, in lines that fit: a reason that is cut is no reason."""
+    pad = (" " * _INDENT, "")
+    told = [Cell.of(pad, (status.reason, MARKS[status.state].role))] if status.reason else []
+    told += [_finding_cell(f, pad) for f in status.findings]
+    return tuple(line for cell in told for line in wrap(cell, width - _MARGINS, _INDENT + 2))
+
+
+def _finding_cell(finding: Finding, pad: tuple[str, str]) -> Cell:
+    advice = (f" \u2192 {finding.advice}", "key") if finding.advice else ("", "")
+    return Cell.of(pad, (finding.text, _FINDING_ROLES.get(finding.severity, "")), advice)
 
 
 def _cells(status: SourceStatus, context: PaneContext) -> tuple[Cell, ...]:
@@ -132,8 +144,8 @@ def _cells(status: SourceStatus, context: PaneContext) -> tuple[Cell, ...]:
         Cell(f"{mark(status, ascii_only=context.ascii_only)} {status.state}", role),
         Cell(age(max(0.0, now - status.since)), "dim"),
         Cell(told, "" if told != "?" else "unknown"),
-        Cell(status.reason, role) if status.reason else Cell(status.target, "dim"),
         Cell(wait, "dim"),
+        Cell(status.target, "dim"),
         Cell(f"{cost.last_s:.2f}s" if cost.last_s is not None else "?", "dim"),
         Cell(f"{cost.cpu_s:.1f}", "dim"),
         Cell(str(cost.requests), "dim"),

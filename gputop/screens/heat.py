@@ -61,7 +61,7 @@ class HeatScreen(WatchScreen):
         rows = heat_rows(context) if first or changes.rows else None
         self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
         title = self.query_one("#heat-title", StatusLines)
-        title.set_line(0, [Cell("Heat map: utilisation", "title"), *legend(context)])
+        title.set_line(0, [Cell("Utilisation", "title"), *legend(context)])
         self._tell_cursor()
         self.query_one(Footer).show("heat")
 
@@ -87,6 +87,14 @@ class HeatScreen(WatchScreen):
     def do_details(self) -> None:
         """Show everything known of the GPU under the cursor."""
         self.do_open()
+
+    def do_copy(self) -> None:
+        """Copy the line of the GPU under the cursor."""
+        key = self.query_one(Heatmap).cursor
+        if isinstance(key, GpuKey):
+            words = "  ".join(cell.plain for cell in heat_summary(self.context(), key))
+            self.app.copy_to_clipboard(words)
+            self.query_one(Footer).say(f"copied: {words}")
 
     def do_heat(self) -> None:
         """Leave the map by the key that opened it."""

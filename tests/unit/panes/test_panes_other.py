@@ -9,7 +9,7 @@ from gputop.model.process import GpuProcess
 from gputop.model.reading import NOT_SUPPORTED, Absent, Value
 from gputop.model.status import Cost, Finding, SourceState, SourceStatus
 from gputop.model.workload import Holder
-from gputop.panes.charts import CHARTS, draw
+from gputop.panes.charts import CHARTS, Drawing, draw
 from gputop.panes.details import detail_lines, detail_title
 from gputop.panes.header import header_lines
 from gputop.panes.heat import heat_glyph, heat_rows, heat_summary
@@ -169,10 +169,22 @@ def test_a_source_tells_state_since_why_when_again_and_what_it_lacks(fleet):
     )  # fmt: skip
     fleet.set_status(down)
     shown = lines("sources", fleet, width=120)
-    for part in ("prometheus", "✗ denied", "4m", "5m", "HTTP 403", "in 12s", "0.25s", "0.5", "7"):
+    assert "HTTP 403" in shown[1]
+    for part in ("prometheus", "✗ denied", "4m", "5m", "in 12s", "0.25s", "0.5", "7"):
         assert part in shown[0]
-    assert "no process is told" in shown[1]
-    assert "--nvml" in shown[1]
+    assert "no process is told" in shown[2]
+    assert "--nvml" in shown[2]
+
+
+@pytest.mark.parametrize("width", [20, 40, 80])
+def test_why_a_source_is_down_can_be_read_whole_at_any_width(fleet, width):
+    reason = "NVIDIA library 550.163.01 does not fit the loaded kernel module 535.54.03: load the module again"
+    advice = "add to the exporter's list: DCGM_EXP_XID_ERRORS_COUNT, DCGM_EXP_XID_ERRORS_TOTAL"
+    findings = (Finding("only the last Xid is told", advice, "warning"),)
+    fleet.set_status(SourceStatus("nvml", "nvml", SourceState.DOWN, NOW - 1, reason, findings=findings))
+    shown = "".join("".join(lines("sources", fleet, width=width)[1:]).split())
+    for words in (reason, advice):
+        assert "".join(words.split()) in shown
 
 
 def test_the_header_puts_the_broken_source_first_with_its_reason(fleet):
@@ -302,6 +314,39 @@ def test_details_of_a_node_tell_everything_found(fleet):
 def test_details_of_a_gpu_that_is_gone_say_so(fleet):
     assert "gone" in text(detail_title(context(fleet), key_of(HOST, 0)))
     assert detail_lines(context(fleet), key_of(HOST, 0)) == []
+
+
+def drawn(fleet: Fleet, kind: str, now: float = NOW, **settings: object) -> Drawing:
+    at = context(fleet, now, series=fleet.history.series, **settings)
+    return draw(at, key_of(HOST, 0), next(k for k in CHARTS if k.id == kind), None)
+
+
+def test_a_chart_ends_now_and_leaves_a_gap_where_nothing_was_told(fleet):
+    for at in [*range(60), *range(90, 120)]:
+        tell(fleet, NVML, NOW + at, gpu(HOST, 0, power_w=300.0 + at))
+    values = drawn(fleet, "power", NOW + 119).series[0].values
+    assert values[-1] == 419.0
+    assert [v is None for v in values[-120:]] == [False] * 60 + [True] * 30 + [False] * 30
+    silent = drawn(fleet, "power", NOW + 149)
+    assert silent.series[0].values[-30:] == (None,) * 30
+    assert silent.title[0].plain.startswith("power ?")
+    held = drawn(fleet, "power", NOW + 100)
+    assert held.series[0].values[-1] == 400.0
+
+
+def test_a_slow_cadence_is_no_gap(fleet):
+    for at in range(0, 60, 2):
+        tell(fleet, NVML, NOW + at, gpu(HOST, 0, power_w=300.0))
+    for at in range(60, 120, 4):
+        tell(fleet, NVML, NOW + at, gpu(HOST, 0, power_w=300.0))
+    assert None not in drawn(fleet, "power", NOW + 117).series[0].values[-57:]
+
+
+def test_a_chart_says_the_newest_value_and_how_far_it_went(fleet):
+    for at, power in enumerate((300.0, 120.0, 610.0, 450.0)):
+        tell(fleet, NVML, NOW + at, gpu(HOST, 0, power_w=power, utilization=50.0, memory_used_mib=1.0))
+    assert drawn(fleet, "power", NOW + 3).title[0].plain == "power 450W (120 to 610)"
+    assert "to" not in text(list(drawn(fleet, "activity", NOW + 3).title))
 
 
 def test_a_chart_without_history_says_unknown(fleet):
