@@ -17,7 +17,9 @@ from gputop.sources.bundle import lspci, smi_list
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.smi_error import read_errors
 
-_LOOK_AT: Final = 256 * 1024
+LOOK_AT: Final = 256 * 1024
+"""How much of a text is looked at to tell its kind."""
+_LOOK_FURTHER: Final = 8 * 1024 * 1024
 
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -26,6 +28,7 @@ _BOMS: Final = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
+_TRAILING: Final = re.compile(r"[ \t]+$", re.MULTILINE)
 _ANSI: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
@@ -33,15 +36,15 @@ def to_text(data: bytes) -> str | None:
     """Return the text of a file, or None if it is binary.
 
     Takes UTF-8, and UTF-16 as Windows PowerShell's redirection writes it, with or without a byte order
-    mark. Invalid bytes become U+FFFD; colours and other terminal sequences are dropped; line ends become
-    line feeds.
+    mark. Invalid bytes become U+FFFD; colours and other terminal sequences and blanks at the end of a line
+    are dropped; line ends become line feeds.
     """
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             text = data[len(bom) :].decode(encoding, "replace")
             break
     else:
-        head = data[:4096]
+        head = data[:4096].rstrip(b"\0")
         if head[1::2].count(0) > 0.8 * len(head[1::2]) > 0:
             text = data.decode("utf-16-le", "replace")
         elif head[::2].count(0) > 0.8 * len(head[::2]) > 0:
@@ -52,8 +55,9 @@ def to_text(data: bytes) -> str | None:
             text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    # Text copied from a web page has no-break spaces.
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+    # Text copied from a web page has no-break spaces; a file system after a crash pads with zero bytes.
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ").rstrip("\0")
+    return _TRAILING.sub("", text)
 
 
 def _is_binary(head: bytes) -> bool:
@@ -131,7 +135,7 @@ def _json_kind(text: str) -> Kind | None:
         try:
             value, _ = json.JSONDecoder().raw_decode(text.lstrip())
         except (ValueError, RecursionError):
-            return next((s.kind for s in _BROKEN_JSON if s.pattern.search(text[:_LOOK_AT])), None)
+            return next((s.kind for s in _BROKEN_JSON if s.pattern.search(text[:LOOK_AT])), None)
         # "[12.5] text" is the stamp of a log, not a list.
         if not isinstance(value, dict):
             return None
@@ -161,16 +165,51 @@ def _object_kind(value: object) -> Kind:
     return next((kind for kind, keys in _OBJECT_KEYS if keys <= first.keys()), Kind.JSON)
 
 
+_ALSO: Final = (
+    _sign(Kind.SMI_XML, r"<nvidia_smi_log[\s>]"),
+    _sign(Kind.SMI_QUERY, r"=+\s*NVSMI LOG\s*=+"),
+    _sign(Kind.SMI_LIST, smi_list.BOARD.pattern),
+    _sign(Kind.EXPORTER, r"^# (?:HELP|TYPE) [A-Za-z_:][\w:]* "),
+    _sign(Kind.EXPORTER, r"^(?:DCGM|nvidia_smi|dcgm)_\w+\{[^\n]*\}" + _SAMPLE),
+    _sign(Kind.LSPCI, lspci.DEVICE.pattern, 2),
+    _sign(Kind.LSPCI, r"^Slot:[ \t]+(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$"),
+)
+"""Signs that stand for themselves in the midst of another kind's text."""
+
+
+def others(text: str, kind: Kind) -> tuple[Kind, ...]:
+    """Return what else stands in a text of a kind: reports collect the outputs of several tools in a file."""
+    if kind not in MIXED:
+        return ()
+    looked_at = text[:_LOOK_FURTHER]
+    found = [sign.kind for sign in _ALSO if sign.kind is not kind and _has(sign, looked_at)]
+    return tuple(dict.fromkeys(found))
+
+
+def _has(sign: _Sign, text: str) -> bool:
+    return len(list(islice(sign.pattern.finditer(text), sign.least))) == sign.least
+
+
+MIXED: Final = frozenset(
+    {
+        *(Kind.SMI_XML, Kind.SMI_QUERY, Kind.SMI_LIST, Kind.SMI_TABLE, Kind.SMI_TOPO, Kind.SMI_NVLINK, Kind.SMI_ERROR),
+        *(Kind.EXPORTER, Kind.LSPCI, Kind.KERNEL_LOG, Kind.FABRIC_LOG, Kind.TEXT, Kind.SMI_DMON, Kind.SMI_CSV),
+        *(Kind.KUBERNETES_TABLE, Kind.XML),
+    }
+)
+"""Kinds of text in which another tool's output may stand, whole or line by line."""
+
+
 def detect(text: str) -> Kind:
     """Return what the text of a file is."""
     if not text.strip():
         return Kind.EMPTY
-    head = text[:_LOOK_AT]
+    head = text[:LOOK_AT]
     if head.lstrip()[:1] in "{[":
         kind = _json_kind(text)
         if kind is not None:
             return kind
     for sign in _SIGNS:
-        if len(list(islice(sign.pattern.finditer(head), sign.least))) == sign.least:
+        if _has(sign, head):
             return sign.kind
     return Kind.TEXT if read_errors(head).nothing else Kind.SMI_ERROR

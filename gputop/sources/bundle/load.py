@@ -19,6 +19,7 @@ from gputop.sources.bundle.hosts import Place, Traces, place
 from gputop.sources.bundle.instances import name_instances
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.page import Page, Unit
+from gputop.sources.bundle.parts import machines
 from gputop.sources.bundle.read import read
 
 _FACTS_PER_BATCH: Final = 300
@@ -209,12 +210,22 @@ def _capture_time(files: Sequence[_File], at: float | None) -> tuple[float, Find
     return time.time(), Finding(words, "--at TIME", "warning")
 
 
+def _hosts(file: _File, where: Place) -> list[str]:
+    """Return the host of each page of a file."""
+    numbers = iter(machines([page for page in file.pages if not page.own_host]))
+    hosts: list[str] = []
+    for page in file.pages:
+        number = 0 if page.own_host else next(numbers)
+        name = where.host if not number else f"{where.host}-{number + 1}"
+        hosts.append(page.facts_host if page.own_host else name)
+    return hosts
+
+
 def _timed(files: Sequence[_File], places: dict[str, Place], at: float) -> list[_Timed]:
     """Put times on all pages of a machine; a page without one never outweighs one that has it."""
     by_host: dict[str, list[tuple[_File, int]]] = {}
     for file in files:
-        for number, page in enumerate(file.pages):
-            host = page.facts_host if page.own_host else places[file.path].host
+        for number, host in enumerate(_hosts(file, places[file.path])):
             by_host.setdefault(host, []).append((file, number))
     timed: list[_Timed] = []
     for host, found in by_host.items():
@@ -262,7 +273,9 @@ def _told(file: _File, where: Place) -> Finding:
     pages = file.pages
     # Of several outputs in one file the fullest speaks for it: a later one may be of a single section.
     fullest = max(pages, key=lambda page: (len(page.units), page.at or 0.0))
-    times = f", the fullest of {len(pages)} outputs" if len(pages) > 1 else ""
+    several = max(machines([page for page in pages if not page.own_host]), default=0) + 1
+    of = f" of {several} machines" if several > 1 else ""
+    times = f", the fullest of {len(pages)} outputs{of}" if len(pages) > 1 else ""
     when = f", {_stamp(fullest.at)}" if fullest.at is not None else ""
     where_words = f"{_count(fullest)} on {where.host} (host by {where.how})"
     own = [page for page in pages if page.own_host]

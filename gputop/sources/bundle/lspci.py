@@ -25,7 +25,7 @@ DEVICE: Final = re.compile(
 )
 """The line that begins a device."""
 
-_VERBOSE_SLOT: Final = re.compile(rf"^(?:Slot|Device):\s+({_SLOT})\s*$")
+_VERBOSE_SLOT: Final = re.compile(rf"^(?:Slot|Device):[ \t]+({_SLOT})$", re.MULTILINE)
 _VERBOSE_FIELD: Final = re.compile(r"^(Class|Vendor|Device|Driver):\s+(.*)$")
 _DRIVER: Final = re.compile(r"^\s+Kernel driver in use:\s*(\S+)\s*$")
 _MODULES: Final = re.compile(r"^\s+Kernel modules:")
@@ -86,18 +86,15 @@ def _parts(match: re.Match[str]) -> tuple[str, str, tuple[str, str]]:
 def _verbose(text: str) -> list[str]:
     """Rewrite records of `lspci -vmm` as lines of `lspci -mm`, with the driver line kept."""
     lines: list[str] = []
-    for record in re.split(r"\n\s*\n", text):
+    # A record goes from one slot to the next; blank lines between are lost or doubled in pastes.
+    parts = _VERBOSE_SLOT.split(text)
+    for slot, rest in zip(parts[1::2], parts[2::2], strict=True):
         fields: dict[str, str] = {}
-        slot = ""
-        for line in record.splitlines():
-            found = _VERBOSE_SLOT.match(line)
-            if found:
-                slot = found.group(1)
-                continue
+        for line in rest.splitlines():
             field = _VERBOSE_FIELD.match(line)
             if field:
                 fields[field.group(1)] = field.group(2).strip().replace('"', "")
-        if slot and "Class" in fields and "Device" in fields:
+        if "Class" in fields and "Device" in fields:
             lines.append(f'{slot} "{fields["Class"]}" "{fields.get("Vendor", "")}" "{fields["Device"]}"')
             if "Driver" in fields:
                 lines.append(f"\tKernel driver in use: {fields['Driver']}")
@@ -112,9 +109,10 @@ def read_lspci(text: str) -> Page:
     missing line says nothing: it may have named vfio-pci.
     """
     whole = text if text.endswith("\n") else text.rpartition("\n")[0] + "\n"
-    lines = _verbose(whole) if re.search(r"^Slot:\s", whole, re.MULTILINE) else whole.splitlines()
-    lines = [line for line in lines if line.strip()]
-    filtered = all("nvidia" in line.lower() for line in lines)
+    lines = [line for line in (*whole.splitlines(), *_verbose(whole)) if line.strip()]
+    # Prompts and remarks of the shell around it are no lines of lspci.
+    own = [line for line in lines if DEVICE.match(line) or line[0] in " \t"]
+    filtered = all("nvidia" in line.lower() for line in own)
     gpus: list[PciGpu] = []
     # For each GPU, whether the output goes on behind its driver line.
     passed: list[bool] = []

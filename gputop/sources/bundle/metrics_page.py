@@ -1,5 +1,6 @@
 """Exporter text and saved Prometheus answers, through the decoder that live sources use."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import structs
@@ -16,13 +17,26 @@ from gputop.sources.metrics.sample import Sample
 from gputop.sources.metrics.text import read_text
 
 _NO_HOST = "unknown-host"
+_METRIC_LINE = re.compile(
+    r"^(?:# (?:HELP|TYPE|UNIT) [A-Za-z_:]|# EOF$|[A-Za-z_:][\w:]*(?:\{.*\})?[ \t]+(?:[+-]?[\d.]|[+-]?Inf|NaN))",
+    re.MULTILINE,
+)
 
 
 def read_exporter(text: str) -> tuple[Page, ...]:
     """Return a page for each host that exporter text tells of; none if no sample can be read."""
-    found = read_text(text)
+    found = read_text(_page_in(text))
     notes = [found.trouble] if found.trouble else []
     return _pages(Kind.EXPORTER, found.samples, notes, lists_all=not found.is_cut)
+
+
+def _page_in(text: str) -> str:
+    """Return the text without what a shell or another tool wrote before and after the page."""
+    found = list(_METRIC_LINE.finditer(text))
+    if not found:
+        return text
+    end = text.find("\n", found[-1].start()) + 1 if text.endswith("\n") else len(text)
+    return text[found[0].start() : end]
 
 
 def read_prometheus(text: str) -> tuple[Page, ...]:

@@ -1,15 +1,16 @@
 """From the bytes of one file to pages: the one place that knows which reader belongs to which kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from gputop.sources.bundle.detect import detect, to_text
+from gputop.sources.bundle.detect import LOOK_AT, MIXED, detect, others, to_text
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.lspci import read_lspci
 from gputop.sources.bundle.metrics_page import read_exporter, read_prometheus
 from gputop.sources.bundle.page import Page
+from gputop.sources.bundle.prefix import strip_prefixes
 from gputop.sources.bundle.smi_decode import decode
 from gputop.sources.bundle.smi_error import read_errors
 from gputop.sources.bundle.smi_list import read_list
@@ -55,6 +56,9 @@ _READERS: Final[dict[Kind, Callable[[str], tuple[Page, ...]]]] = {
     Kind.PROMETHEUS: read_prometheus,
 }
 
+_WITHOUT_MESSAGES: Final = frozenset({Kind.LSPCI, Kind.EXPORTER, Kind.PROMETHEUS})
+"""Kinds whose readers pass over nvidia-smi's messages beside them."""
+
 
 def read(data: bytes) -> Read:
     """Tell what a file is and read it."""
@@ -63,6 +67,48 @@ def read(data: bytes) -> Read:
     text = to_text(data)
     if text is None:
         return Read(Kind.BINARY)
+    whole = _read(text)
+    # Large logs are not taken apart for nothing: their beginning tells what stands behind a prefix.
+    if whole.kind not in MIXED or not any(_is_readable(part.text) for part in strip_prefixes(text[:LOOK_AT])):
+        return whole
+    parts = [(part.host, _read(part.text)) for part in strip_prefixes(text)]
+    told = [(host, part) for host, part in parts if part.pages]
+    if not told or _said(told) <= _said([("", whole)]):
+        return whole
+    pages = tuple(_named(page, host) for host, part in told for page in part.pages)
+    return Read(told[0][1].kind, pages, is_read=True)
+
+
+def _read(text: str) -> Read:
     kind = detect(text)
     reader = _READERS.get(kind)
-    return Read(kind, reader(text), is_read=True) if reader is not None else Read(kind)
+    pages = reader(text) if reader is not None else ()
+    also = [page for other in others(text, kind) for page in _READERS[other](text) if _tells(page)]
+    if also:
+        kind = kind if pages else also[0].kind
+        pages = (*pages, *also)
+    if pages and all(page.kind in _WITHOUT_MESSAGES for page in pages) and not read_errors(text).nothing:
+        pages = (*pages, *_errors(text))
+    return Read(kind, pages, is_read=reader is not None or bool(also))
+
+
+def _is_readable(text: str) -> bool:
+    kind = detect(text)
+    return kind in _READERS or bool(others(text, kind))
+
+
+def _tells(page: Page) -> bool:
+    return bool(page.units or page.pci or page.troubles or page.facts)
+
+
+def _said(parts: Sequence[tuple[str, Read]]) -> int:
+    """Return how much is said, by which one way of reading a file is better than another."""
+    pages = [page for _, part in parts for page in part.pages]
+    return sum(len(unit.readings) + 1 for page in pages for unit in page.units) + sum(
+        len(page.pci or ()) + len(page.troubles) + len(page.facts) for page in pages
+    )
+
+
+def _named(page: Page, host: str) -> Page:
+    """Return the page with the host that stood before its lines."""
+    return page if not host or page.own_host else structs.replace(page, hosts=(host,), facts_host=host, own_host=True)

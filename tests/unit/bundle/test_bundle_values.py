@@ -138,3 +138,25 @@ def test_time_stamps_are_read_without_the_locale() -> None:
     assert timestamp("N/A") is None
     assert timestamp("Mon Foo 99 10:10:10 2025") is None
     assert timestamp("Mon Feb 31 10:10:10 2025") is None
+
+
+@pytest.mark.parametrize(
+    ("quantity", "unit", "text", "value"),
+    [
+        ("temperature_c", "°C", "٤١ C", 41.0),
+        ("temperature_c", "°C", "４１ C", 41.0),
+        # A comma is a decimal sign here and a thousands sign there, so such a number is not read.
+        ("power_w", "W", "133,70 W", None),
+        ("memory_total_mib", "MiB", "81,559 MiB", None),
+        ("memory_total_mib", "MiB", "81.559 GiB", 83516.416),
+        ("memory_total_mib", "MiB", "81559", None),
+        ("utilization", "%", "41 %%", None),
+    ],
+)
+def test_digits_and_signs_of_other_places(quantity: str, unit: str, text: str, value: float | None) -> None:
+    read = number(unit)(quantity, text)
+    if value is None:
+        assert isinstance(read, Absent)
+        assert read.code == "unreadable"
+    else:
+        assert read == pytest.approx(value)
