@@ -36,6 +36,8 @@ _TABLE: Final = (
     _Cause("ALERT_BAD_CERTIFICATE", _NOT_ACCEPTED, _DENIED),
     _Cause("ALERT_CERTIFICATE_", _NOT_ACCEPTED, _DENIED),
     _Cause("ALERT_ACCESS_DENIED", _NOT_ACCEPTED, _DENIED),
+    # The alert is lost where the server closes before the client has written its request.
+    _Cause("EOF occurred in violation of protocol", "TLS: broken off: does it want another client certificate?"),
     _Cause("WRONG_VERSION_NUMBER", "TLS: the server speaks plain HTTP: use http://"),
     _Cause("RECORD_LAYER_FAILURE", "TLS: the server speaks plain HTTP: use http://"),
     _Cause("certificate has expired", "TLS: the certificate has expired"),

@@ -1,16 +1,23 @@
 """A stub of the Prometheus API on a real socket, which can go wrong in every way."""
 
 import json
+import os
 import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from socket import socket
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from msgspec import Struct
+
+from gputop.model.endpoint import Endpoint
+from gputop.sources.base import SourceError
+from gputop.sources.metrics.envelope import series
+from gputop.sources.prometheus.client import PrometheusClient
 
 NOW: Final = 1_790_000_000.0
 
@@ -68,7 +75,7 @@ class StubServer:
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
                 try:
-                    connection = tls.wrap_socket(self.request, server_side=True) if tls else self.request
+                    connection = _greeted(tls, self.request) if tls else self.request
                     request = _read(connection)
                     if request is not None:
                         stub.requests.append(request)
@@ -86,6 +93,22 @@ class StubServer:
     @property
     def url(self) -> str:
         return f"{self._scheme}://127.0.0.1:{self.server.server_address[1]}"
+
+
+def _greeted(tls: ssl.SSLContext, connection: socket) -> ssl.SSLSocket:
+    """Return the connection after the handshake; a client that is refused gets to read why."""
+    secured = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+    try:
+        secured.do_handshake()
+    except ssl.SSLError:
+        # Closed with something unread, the connection would be reset and the alert be lost.
+        secured.setblocking(True)
+        with suppress(OSError):
+            while os.read(secured.fileno(), 65536):
+                pass
+        secured.close()
+        raise
+    return secured
 
 
 def _read(connection: socket) -> Request | None:
@@ -122,3 +145,22 @@ def running(tls: ssl.SSLContext | None = None) -> Iterator[StubServer]:
         stub.server.shutdown()
         stub.server.server_close()
         thread.join(5)
+
+
+def ask(url: str, query: str = "up", **settings: Any) -> list[str]:
+    """Return the values that the client gets for a query, under settings of an endpoint."""
+    client = PrometheusClient(Endpoint(**{"url": url, "timeout_s": 5.0} | settings))
+    try:
+        found, _ = series(client.ask("query", {"query": query}).data)
+        return [one.value[1] for one in found if one.value is not None]
+    finally:
+        client.close()
+
+
+def refused(url: str, **settings: Any) -> SourceError:
+    """Return why the client gets nothing, in words that may be shown."""
+    with pytest.raises(SourceError) as caught:
+        ask(url, **settings)
+    assert caught.value.reason.isprintable()
+    assert "object at 0x" not in caught.value.reason
+    return caught.value

@@ -7,7 +7,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,8 @@ from gputop.model.endpoint import Endpoint
 from gputop.model.secret import Secret
 from gputop.model.status import SourceState
 from gputop.sources.base import SourceError
-from gputop.sources.metrics.envelope import series
 from gputop.sources.prometheus.client import PrometheusClient
-from tests.integration.prometheus_rig import Request, StubServer, reply, running, vector
+from tests.integration.prometheus_rig import Request, StubServer, ask, refused, reply, running, vector
 
 ONE = vector(({"__name__": "up"}, 1))
 HIDDEN = "s3cr3t-value"
@@ -29,26 +27,10 @@ def stub() -> Iterator[StubServer]:
         yield server
 
 
-def _ask(stub: StubServer, query: str = "up", **settings: Any) -> list[str]:
-    client = PrometheusClient(Endpoint(**{"url": stub.url, "timeout_s": 5.0} | settings))
-    try:
-        found, _ = series(client.ask("query", {"query": query}).data)
-        return [one.value[1] for one in found if one.value is not None]
-    finally:
-        client.close()
-
-
-def _fails(stub: StubServer, **settings: Any) -> SourceError:
-    with pytest.raises(SourceError) as caught:
-        _ask(stub, **settings)
-    assert caught.value.reason.isprintable()
-    return caught.value
-
-
 def test_a_query_is_a_posted_form_however_long_it_is(stub: StubServer) -> None:
     stub.answer = reply(ONE)
     query = "up or " * 20_000 + "up"
-    assert _ask(stub, query) == ["1"]
+    assert ask(stub.url, query) == ["1"]
     (request,) = stub.requests
     assert (request.method, request.path, request.in_url) == ("POST", "/api/v1/query", False)
     assert request.headers["content-type"] == "application/x-www-form-urlencoded"
@@ -81,13 +63,13 @@ def test_a_refusal_of_both_methods_is_a_refusal_and_nothing_is_learnt(stub: Stub
 
 def test_packed_answers_are_read(stub: StubServer) -> None:
     stub.answer = reply(gzip.compress(ONE), more="Content-Encoding: gzip\r\n")
-    assert _ask(stub) == ["1"]
+    assert ask(stub.url) == ["1"]
     assert "gzip" in stub.requests[0].headers["accept-encoding"]
 
 
 def test_nothing_is_tried_again_behind_our_back(stub: StubServer) -> None:
     stub.answer = reply(b"", "503 Service Unavailable", more="Retry-After: 1\r\n")
-    assert _fails(stub).retry_s == 1.0
+    assert refused(stub.url).retry_s == 1.0
     assert len(stub.requests) == 1
 
 
@@ -96,7 +78,7 @@ def test_a_server_that_hangs_is_not_waited_for(stub: StubServer) -> None:
         stub.ended.wait(30)
 
     stub.answer = answer
-    assert "no answer within" in _fails(stub, timeout_s=0.3).reason
+    assert "no answer within" in refused(stub.url, timeout_s=0.3).reason
 
 
 def test_a_body_that_drips_ends_at_the_total_time(stub: StubServer) -> None:
@@ -106,28 +88,28 @@ def test_a_body_that_drips_ends_at_the_total_time(stub: StubServer) -> None:
             connection.sendall(b" ")
 
     stub.answer = answer
-    assert "not complete" in _fails(stub, timeout_s=0.5).reason
+    assert "not complete" in refused(stub.url, timeout_s=0.5).reason
 
 
 def test_an_answer_that_breaks_off_is_no_answer(stub: StubServer) -> None:
     stub.answer = reply(ONE[:40], length=len(ONE))
-    assert "broke off" in _fails(stub).reason
+    assert "broke off" in refused(stub.url).reason
 
 
 def test_a_connection_closed_without_an_answer(stub: StubServer) -> None:
     stub.answer = lambda _connection, _request: None
-    assert "closed without an answer" in _fails(stub).reason
+    assert "closed without an answer" in refused(stub.url).reason
 
 
 def test_another_protocol_on_the_port(stub: StubServer) -> None:
     stub.answer = lambda connection, _request: connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
-    assert "right port" in _fails(stub).reason
+    assert "right port" in refused(stub.url).reason
 
 
 def test_a_port_where_nobody_listens(stub: StubServer) -> None:
     with running() as other:
         url = other.url
-    error = _fails(stub, url=url)
+    error = refused(url)
     assert "connection refused" in error.reason
     assert stub.requests == []
 
@@ -142,27 +124,27 @@ def test_a_port_where_nobody_listens(stub: StubServer) -> None:
 )
 def test_redirects_are_not_followed_to_a_login_page(stub: StubServer, location: str, words: str) -> None:
     stub.answer = reply(b"", "302 Found", more=f"Location: {location}\r\n")
-    assert words in _fails(stub).reason
+    assert words in refused(stub.url).reason
     assert len(stub.requests) == 1
 
 
 def test_a_login_page_with_status_200(stub: StubServer) -> None:
     stub.answer = reply(b"<html><title>Sign in</title></html>", more="Content-Type: text/html\r\n")
-    error = _fails(stub)
+    error = refused(stub.url)
     assert "not logged in" in error.reason
     assert error.state is SourceState.DENIED
 
 
 def test_tenant_and_further_headers_and_basic_credentials_are_sent(stub: StubServer) -> None:
     stub.answer = reply(ONE)
-    _ask(stub, tenant="team-a|team-b", headers=(("X-Extra", Secret("e")),), username="u", password=Secret("p"))
+    ask(stub.url, tenant="team-a|team-b", headers=(("X-Extra", Secret("e")),), username="u", password=Secret("p"))
     sent = stub.requests[0].headers
     assert (sent["x-scope-orgid"], sent["x-extra"], sent["authorization"]) == ("team-a|team-b", "e", "Basic dTpw")
 
 
 def test_a_password_is_sent_in_utf_8(stub: StubServer) -> None:
     stub.answer = reply(ONE)
-    _ask(stub, username="ann", password=Secret("p€:@/"))
+    ask(stub.url, username="ann", password=Secret("p€:@/"))
     assert stub.requests[0].headers["authorization"] == "Basic " + b64encode("ann:p€:@/".encode()).decode()
 
 
@@ -171,8 +153,8 @@ def test_a_token_is_not_replaced_by_what_netrc_has(stub: StubServer, own_environ
     netrc.write_text("machine 127.0.0.1 login other password wrong\n")
     netrc.chmod(0o600)
     stub.answer = reply(ONE)
-    _ask(stub, token=Secret("abc"))
-    _ask(stub)
+    ask(stub.url, token=Secret("abc"))
+    ask(stub.url)
     assert [r.headers.get("authorization") for r in stub.requests] == ["Bearer abc", None]
 
 
@@ -201,19 +183,19 @@ def test_a_command_is_run_again_when_its_token_was_refused(stub: StubServer, tmp
         (reply(ONE) if good else reply(b"expired", "401 Unauthorized"))(connection, request)
 
     stub.answer = answer
-    assert _ask(stub, token_command=(sys.executable, "-c", script)) == ["1"]
+    assert ask(stub.url, token_command=(sys.executable, "-c", script)) == ["1"]
     assert count.read_text() == "xx"
 
 
 def test_a_token_that_stays_refused_ends_it_after_one_more_try(stub: StubServer) -> None:
     stub.answer = reply(b"no", "401 Unauthorized")
-    assert _fails(stub, token_command=(sys.executable, "-c", "print(1)")).state is SourceState.DENIED
+    assert refused(stub.url, token_command=(sys.executable, "-c", "print(1)")).state is SourceState.DENIED
     assert len(stub.requests) == 2
 
 
 def test_a_command_that_fails_is_told_without_what_it_printed(stub: StubServer) -> None:
     script = f"import sys; print({HIDDEN!r}); sys.exit(3)"
-    error = _fails(stub, token_command=(sys.executable, "-c", script))
+    error = refused(stub.url, token_command=(sys.executable, "-c", script))
     assert "exit code 3" in error.reason
     assert HIDDEN not in error.reason
 
@@ -238,7 +220,7 @@ def test_credentials_in_a_proxys_address_are_not_shown(stub: StubServer, monkeyp
     with running() as dead:
         port = dead.url.rpartition(":")[2]
     monkeypatch.setenv("http_proxy", f"http://user:{HIDDEN}@127.0.0.1:{port}")
-    error = _fails(stub, url="http://prometheus.example:9090", timeout_s=2.0)
+    error = refused("http://prometheus.example:9090", timeout_s=2.0)
     assert HIDDEN not in error.reason
     assert "proxy" in error.reason
 
@@ -246,5 +228,5 @@ def test_credentials_in_a_proxys_address_are_not_shown(stub: StubServer, monkeyp
 def test_the_proxy_of_the_environment_is_used(stub: StubServer, monkeypatch: pytest.MonkeyPatch) -> None:
     stub.answer = reply(ONE)
     monkeypatch.setenv("http_proxy", stub.url)
-    assert _ask(stub, url="http://prometheus.example:9090") == ["1"]
+    assert ask("http://prometheus.example:9090") == ["1"]
     assert stub.requests[0].headers["host"] == "prometheus.example:9090"

@@ -30,7 +30,32 @@ LINE = (
 )
 
 
-class Exporter:
+class Loopback:
+    """A server on the loopback that nobody waits for at its end."""
+
+    def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self.server.daemon_threads = True
+        self.server.block_on_close = False
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.server.server_address[1]}"
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Silent(BaseHTTPRequestHandler):
+    """A handler that writes nothing among the tests' output."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
+        return
+
+
+class Exporter(Loopback):
     """An exporter's page that a test can change, break, hang and stamp with a time of its own."""
 
     def __init__(self, host: str = "gpu-a01", board: str = "0") -> None:
@@ -44,7 +69,7 @@ class Exporter:
         self.ended = threading.Event()
         outer = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Silent):
             def do_GET(self) -> None:
                 if outer.hangs.is_set():
                     outer.ended.wait(60)
@@ -55,17 +80,7 @@ class Exporter:
                 self.end_headers()
                 self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.block_on_close = False
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def target(self) -> str:
-        return f"127.0.0.1:{self.server.server_address[1]}"
+        super().__init__(Handler)
 
     def page(self) -> str:
         values = {
@@ -83,8 +98,7 @@ class Exporter:
 
     def close(self) -> None:
         self.ended.set()
-        self.server.shutdown()
-        self.server.server_close()
+        super().close()
 
 
 class Server:
@@ -268,11 +282,11 @@ async def test_samples_that_are_stamped_an_hour_off_are_not_seen_and_that_is_tol
         assert any("answers without GPU data" in text for text in texts)
 
 
-class WrongClock:
+class WrongClock(Loopback):
     """What stands before a server and tells every time as a machine would whose clock is off."""
 
     def __init__(self, port: int, off_s: float) -> None:
-        class Handler(BaseHTTPRequestHandler):
+        class Handler(Silent):
             def do_GET(self) -> None:
                 self._pass(b"")
 
@@ -296,21 +310,7 @@ class WrongClock:
             def date_time_string(self, timestamp: float | None = None) -> str:
                 return super().date_time_string((timestamp or time.time()) + off_s)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base's own name
-                return
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.block_on_close = False
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        super().__init__(Handler)
 
 
 def _shifted(body: bytes, query: str, off_s: float) -> bytes:
@@ -330,7 +330,7 @@ async def test_a_server_whose_clock_is_an_hour_off(rig: Rig, off_s: float) -> No
 
     def via(port: int) -> str:
         shims.append(WrongClock(port, off_s))
-        return shims[0].url
+        return f"http://{shims[0].target}"
 
     async with rig(Exporter(), via=via) as (_, watch):
         await until(watch, lambda: len(watch.rows()) == 2 and watch.rounds_done > 1, "two rows")

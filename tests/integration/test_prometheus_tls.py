@@ -4,19 +4,14 @@ import ssl
 from pathlib import Path
 from select import select
 from socket import create_connection, socket
-from typing import Any
 
 import pytest
 
 from gputop.config.config import load
-from gputop.model.endpoint import Endpoint
 from gputop.model.secret import Secret
 from gputop.model.status import SourceState
-from gputop.sources.base import SourceError
-from gputop.sources.metrics.envelope import series
-from gputop.sources.prometheus.client import PrometheusClient
 from tests.integration.certificates import Authority, serving
-from tests.integration.prometheus_rig import Request, reply, running, vector
+from tests.integration.prometheus_rig import Request, ask, refused, reply, running, vector
 
 ONE = vector(({"__name__": "up"}, 1))
 HIDDEN = "s3cr3t-value"
@@ -40,24 +35,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(tmp_path_factory.mktemp("certificates"))
 
 
-def _ask(url: str, **settings: Any) -> list[str]:
-    client = PrometheusClient(Endpoint(**{"url": url, "timeout_s": 5.0} | settings))
-    try:
-        found, _ = series(client.ask("query", {"query": "up"}).data)
-        return [one.value[1] for one in found if one.value is not None]
-    finally:
-        client.close()
-
-
-def _fails(url: str, **settings: Any) -> SourceError:
-    with pytest.raises(SourceError) as caught:
-        _ask(url, **settings)
-    assert caught.value.reason.isprintable()
-    assert "Traceback" not in caught.value.reason
-    assert "object at 0x" not in caught.value.reason
-    return caught.value
-
-
 def test_an_authority_of_the_configuration_is_trusted_whatever_the_environment_says(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,8 +45,8 @@ def test_an_authority_of_the_configuration_is_trusted_whatever_the_environment_s
         file = tmp_path / "config.toml"
         file.write_text(f'[[prometheus]]\nurl = "{stub.url}"\nca_file = "{made.authority.path}"\n', encoding="utf-8")
         (endpoint,) = load({}, {}, file).prometheus
-        assert _ask(endpoint.url, ca_file=endpoint.ca_file) == ["1"]
-        assert "not trusted" in _fails(stub.url).reason
+        assert ask(endpoint.url, ca_file=endpoint.ca_file) == ["1"]
+        assert "not trusted" in refused(stub.url).reason
 
 
 def test_an_authority_of_the_environment_is_trusted_where_none_is_configured(
@@ -78,7 +55,7 @@ def test_an_authority_of_the_environment_is_trusted_where_none_is_configured(
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", made.authority.path)
     with running(serving(made.server)) as stub:
         stub.answer = reply(ONE)
-        assert _ask(stub.url) == ["1"]
+        assert ask(stub.url) == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +70,7 @@ def test_an_authority_of_the_environment_is_trusted_where_none_is_configured(
 def test_a_certificate_that_is_not_accepted(made: Made, shown: str, trusted: str, words: str) -> None:
     with running(serving(getattr(made, shown))) as stub:
         stub.answer = reply(ONE)
-        error = _fails(stub.url, ca_file=getattr(made, trusted).path if trusted else "")
+        error = refused(stub.url, ca_file=getattr(made, trusted).path if trusted else "")
         assert words in error.reason
         assert stub.url.removeprefix("https://") in error.reason
         # No request has gone out to a server that is not known.
@@ -102,13 +79,13 @@ def test_a_certificate_that_is_not_accepted(made: Made, shown: str, trusted: str
 
 def test_what_is_wrong_with_a_certificate_is_told_by_one_thing_only(made: Made) -> None:
     with running(serving(made.elsewhere)) as stub:
-        assert "not trusted" not in _fails(stub.url, ca_file=made.authority.path).reason
+        assert "not trusted" not in refused(stub.url, ca_file=made.authority.path).reason
 
 
 def test_insecure_asks_whoever_answers_and_is_silent_about_it(made: Made, recwarn: pytest.WarningsRecorder) -> None:
     with running(serving(made.expired)) as stub:
         stub.answer = reply(ONE)
-        assert _ask(stub.url, insecure=True) == ["1"]
+        assert ask(stub.url, insecure=True) == ["1"]
     assert not recwarn.list
 
 
@@ -121,10 +98,10 @@ def test_client_certificates(made: Made, version: str) -> None:
         trust = {"ca_file": made.authority.path}
         both = Path(made.client.path).with_suffix(".both")
         both.write_text(Path(made.client.path).read_text() + Path(made.client.key).read_text())
-        assert _ask(stub.url, **trust, client_cert=made.client.path, client_key=made.client.key) == ["1"]
-        assert _ask(stub.url, **trust, client_cert=str(both)) == ["1"]
-        none = _fails(stub.url, **trust)
-        stranger = _fails(stub.url, **trust, client_cert=made.stranger.path, client_key=made.stranger.key)
+        assert ask(stub.url, **trust, client_cert=made.client.path, client_key=made.client.key) == ["1"]
+        assert ask(stub.url, **trust, client_cert=str(both)) == ["1"]
+        none = refused(stub.url, **trust)
+        stranger = refused(stub.url, **trust, client_cert=made.stranger.path, client_key=made.stranger.key)
     assert "client certificate" in none.reason
     assert "client certificate" in stranger.reason
     assert none.state is stranger.state is SourceState.DENIED
@@ -140,14 +117,14 @@ def test_files_that_cannot_be_used_are_named(made: Made, tmp_path: Path, key: st
         file.mkdir()
     files = {"ca_file": made.authority.path, "client_cert": made.client.path, "client_key": made.client.key}
     with running(serving(made.server)) as stub:
-        error = _fails(stub.url, **files | {key: str(file)})
+        error = refused(stub.url, **files | {key: str(file)})
     assert error.reason.startswith(key)
     assert error.state is SourceState.DENIED
 
 
 def test_a_key_of_another_certificate(made: Made) -> None:
     with running(serving(made.server)) as stub:
-        error = _fails(
+        error = refused(
             stub.url, ca_file=made.authority.path, client_cert=made.client.path, client_key=made.stranger.key
         )
     assert "client_key" in error.reason
@@ -159,14 +136,14 @@ def test_a_key_with_a_pass_phrase_is_refused_and_nobody_is_asked_for_it(made: Ma
     locked = tmp_path / "locked.key"
     made.authority.lock(made.client.key, locked, HIDDEN)
     with running(serving(made.server)) as stub:
-        error = _fails(stub.url, ca_file=made.authority.path, client_cert=made.client.path, client_key=str(locked))
+        error = refused(stub.url, ca_file=made.authority.path, client_cert=made.client.path, client_key=str(locked))
     assert "pass phrase" in error.reason
     assert error.state is SourceState.DENIED
 
 
 def test_plain_http_where_https_was_meant(made: Made) -> None:
     with running() as stub:
-        assert "use http://" in _fails(stub.url.replace("http://", "https://"), ca_file=made.authority.path).reason
+        assert "use http://" in refused(stub.url.replace("http://", "https://"), ca_file=made.authority.path).reason
 
 
 def _tunnel(connection: socket, request: Request) -> None:
@@ -187,16 +164,16 @@ def test_https_goes_through_a_proxy_and_is_checked_all_the_same(made: Made, monk
     with running() as proxy, running(serving(made.server)) as stub:
         proxy.answer, stub.answer = _tunnel, reply(ONE)
         monkeypatch.setenv("https_proxy", proxy.url.replace("://", f"://ann:{HIDDEN}@"))
-        assert _ask(stub.url, ca_file=made.authority.path) == ["1"]
+        assert ask(stub.url, ca_file=made.authority.path) == ["1"]
         assert proxy.requests[0].method == "CONNECT"
         assert proxy.requests[0].headers["proxy-authorization"].startswith("Basic ")
         # The credentials of the server are none of the proxy's business.
-        _ask(stub.url, ca_file=made.authority.path, token=Secret(HIDDEN))
+        ask(stub.url, ca_file=made.authority.path, token=Secret(HIDDEN))
         assert "authorization" not in proxy.requests[-1].headers
-        assert "not trusted" in _fails(stub.url, ca_file=made.other.path).reason
+        assert "not trusted" in refused(stub.url, ca_file=made.other.path).reason
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         before = len(proxy.requests)
-        assert _ask(stub.url, ca_file=made.authority.path) == ["1"]
+        assert ask(stub.url, ca_file=made.authority.path) == ["1"]
         assert len(proxy.requests) == before
 
 
@@ -212,7 +189,7 @@ def test_a_proxy_that_refuses_a_tunnel(made: Made, monkeypatch: pytest.MonkeyPat
     with running() as proxy, running(serving(made.server)) as stub:
         proxy.answer = reply(b"<html>no</html>", status, more="Content-Type: text/html\r\n")
         monkeypatch.setenv("https_proxy", proxy.url.replace("://", f"://ann:{HIDDEN}@"))
-        error = _fails(stub.url, ca_file=made.authority.path)
+        error = refused(stub.url, ca_file=made.authority.path)
     assert words in error.reason
     assert HIDDEN not in error.reason
     assert error.state is (SourceState.DOWN if status.startswith("5") else SourceState.DENIED)
@@ -223,12 +200,12 @@ def test_a_proxy_that_is_not_there_or_is_none(made: Made, monkeypatch: pytest.Mo
         url = proxy.url
     with running(serving(made.server)) as stub:
         monkeypatch.setenv("https_proxy", url)
-        assert "proxy of the environment" in _fails(stub.url, ca_file=made.authority.path).reason
+        assert "proxy of the environment" in refused(stub.url, ca_file=made.authority.path).reason
         with running() as proxy:
             proxy.answer = lambda connection, _request: connection.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")
             monkeypatch.setenv("https_proxy", proxy.url)
-            assert "proxy" in _fails(stub.url, ca_file=made.authority.path).reason
+            assert "proxy" in refused(stub.url, ca_file=made.authority.path).reason
         monkeypatch.setenv("https_proxy", "socks5h://127.0.0.1:1")
-        assert "proxy" in _fails(stub.url, ca_file=made.authority.path).reason
+        assert "proxy" in refused(stub.url, ca_file=made.authority.path).reason
         monkeypatch.setenv("https_proxy", "http://[::1")
-        assert "proxy" in _fails(stub.url, ca_file=made.authority.path).reason
+        assert "proxy" in refused(stub.url, ca_file=made.authority.path).reason
