@@ -69,7 +69,10 @@ class RoleStyles:
         if self._few and laid_under and attributes.reverse:
             return attributes
         colour = _colour(variables, role.variable, role.fallback)
-        ground = _colour(variables, role.ground_variable, role.ground)
+        # A theme that gives a role its colour but no background wants none: the default one was not chosen to
+        # go with that colour, and may be the very same.
+        default_ground = "" if role.variable in variables else role.ground
+        ground = _colour(variables, role.ground_variable, default_ground)
         return attributes + Style(
             color=colour.rich_color if colour else None, bgcolor=ground.rich_color if ground else None
         )

@@ -37,9 +37,7 @@ def grouped(
 
 
 def group_heading(context: PaneContext, group: Group) -> Cell:
-    """Return the line that heads a group, marked when its rows are folded away."""
+    """Return the line that heads a group: "+" when its rows are folded away, "-" when they stand below."""
     name = str(group.id)
-    if context.ascii_only:
-        name = fold(name)
-    folded = ("+ " if context.ascii_only else "▸ ") if str(group.id) in context.collapsed else ""
-    return Cell(f"{folded}{name}", "group")
+    sign = "+" if name in context.collapsed else "-"
+    return Cell(f"{sign} {fold(name) if context.ascii_only else name}", "group")

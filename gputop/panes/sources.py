@@ -65,12 +65,12 @@ class SourcesPane:
     title = "Sources"
     groupings = (("", "nothing"),)
     _COLUMNS: Final = tuple(replace(c, sortable=False, descending=False) for c in (
-        Column("name", "SOURCE", 16, min_width=8),
+        Column("name", "SOURCE", 16, min_width=10),
         Column("state", "STATE", 11, min_width=10),
         Column("since", "FOR", 4, align="right", priority=2),
         Column("age", "DATA", 4, align="right", priority=1),
         Column("next", "NEXT TRY", 8, align="right", priority=2),
-        Column("target", "READS", 24, min_width=12, flex=4),
+        Column("target", "READS", 24, min_width=20, flex=4),
         Column("took", "TOOK", 6, align="right", priority=3, descending=True),
         Column("cpu", "CPU s", 6, align="right", priority=4, descending=True),
         Column("requests", "CALLS", 6, align="right", priority=4, descending=True),

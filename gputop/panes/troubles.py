@@ -59,7 +59,7 @@ TROUBLES: Final = (
     Trouble("retired_pages_dbe", 1.0, _so_many("page", " retired", "s retired")),
     Trouble("row_remap_uncorrected", 1.0, _so_many("row", " remapped", "s remapped")),
     # Corrected errors are no fault by themselves, and what a board has lived through is history.
-    Trouble("ecc_aggregate_uncorrected", 0.6, _so_many("uncorrected, lifetime")),
+    Trouble("ecc_aggregate_uncorrected", 0.6, _so_many("uncorrected ever")),
     Trouble("nvlink_link_integrity_errors", 0.5, _so_many("NVLink integrity error", "", "s")),
     Trouble("nvlink_replay_errors", 0.5, _so_many("NVLink replay", "", "s")),
     Trouble("nvlink_crc_flit_errors", 0.5, _so_many("NVLink CRC error", "", "s")),
@@ -68,7 +68,7 @@ TROUBLES: Final = (
     Trouble("nvlink_buffer_overrun_errors", 0.5, _so_many("NVLink packet", " dropped", "s dropped")),
     Trouble("nvlink_receive_errors", 0.5, _so_many("NVLink receive error", "", "s")),
     Trouble("ecc_volatile_corrected", 0.4, _so_many("corrected ECC")),
-    Trouble("ecc_aggregate_corrected", 0.3, _so_many("corrected, lifetime")),
+    Trouble("ecc_aggregate_corrected", 0.3, _so_many("corrected ever")),
 )
 """The most urgent first, so that the first that holds is the worst."""
 

@@ -296,6 +296,6 @@ def test_groups_head_their_rows_and_fold(fleet):
     busy_node(fleet, "gpu-a01", 0)
     busy_node(fleet, "gpu-a02", 0)
     shown = lines("gpus", fleet, group="node", collapsed=frozenset({"gpu-a02"}))
-    assert shown[0] == "gpu-a01"
-    assert shown[-1] == "▸ gpu-a02"
+    assert shown[0] == "- gpu-a01"
+    assert shown[-1] == "+ gpu-a02"
     assert len(shown) == 3

@@ -42,6 +42,18 @@ def test_the_cursor_is_reversed_where_colours_are_few(name: str, colours: str | 
 
 
 @pytest.mark.parametrize("name", sorted(THEMES))
+@pytest.mark.parametrize("colours", ["truecolor", "standard", None])
+def test_no_role_is_written_in_the_colour_it_lies_on(name: str, colours: str | None):
+    # As in the app, the theme's colours are variables too, and roles fall back on them.
+    variables = {**THEMES[name].colors, **to_textual(THEMES[name]).variables}
+    made = RoleStyles(variables, GROUND, colours=colours, no_color=False)
+    for role in ROLES:
+        for base in ("", "cursor", "cursor-blur"):
+            style = made.style(role, base)
+            assert style.color is None or style.color.is_default or style.color != style.bgcolor, (role, base)
+
+
+@pytest.mark.parametrize("name", sorted(THEMES))
 def test_no_color_leaves_attributes_that_tell_states_apart(name: str):
     variables = to_textual(THEMES[name]).variables
     made = RoleStyles(variables, Style.null(), colours="truecolor", no_color=True)
