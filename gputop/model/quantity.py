@@ -151,6 +151,15 @@ _TABLE: Final = (
     _counter("clock_event_sw_thermal_ns", "ns", "time held down by software thermal slowdown"),
     _counter("clock_event_hw_thermal_ns", "ns", "time held down by hardware thermal slowdown"),
     _counter("clock_event_power_brake_ns", "ns", "time held down by the hardware power brake"),
+    _text("clock_events_lately", "clock events within the exporter's window"),
+    # DCGM's older counters of the same: microseconds or nanoseconds, by version, which nobody tells. Only
+    # that they grow means something.
+    _counter("violation_power", "", "held down by power, growing or not"),
+    _counter("violation_thermal", "", "held down by heat, growing or not"),
+    _counter("violation_sync_boost", "", "held down by sync boost, growing or not"),
+    _counter("violation_board_limit", "", "held down by the board's limit, growing or not"),
+    _counter("violation_low_utilization", "", "held down for low utilisation, growing or not"),
+    _counter("violation_reliability", "", "held down for reliability, growing or not"),
     # PCIe and NVLink. A link may drop its generation at rest to save power; only a sample under load
     # tells a fault.
     _gauge("pcie_generation", "", 0.0, 10.0, "PCIe generation now"),
@@ -217,6 +226,8 @@ _TABLE: Final = (
     _counter("retired_pages_dbe", "", "pages retired after a double-bit error"),
     _flag("retired_pages_pending", "page retirement awaits a reset"),
     Quantity("recovery_action", "", Kind.CODE, Level.BOARD, 0.0, 255.0, "recovery action asked for"),
+    # As bad as it once was: DCGM forgets a failure only when its host engine restarts.
+    _text("exporter_health", "health as the exporter judges it"),
     Quantity("last_xid", "", Kind.CODE, Level.BOARD, 0.0, 65535.0, "last Xid recorded"),
     # Modes and identity.
     _flag("persistence_mode", "persistence mode"),

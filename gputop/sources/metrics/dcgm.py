@@ -4,6 +4,11 @@ A name means what its line in the exporter's CSV file says, whatever version run
 on a new DCGM. So the unit is bound to the name (DCGM 4.6 renames in `dcgm_fields.h`, unit-correct names from
 4.6.1 on, 1.x names of `--use-old-namespace`), and TYPE and HELP are not looked at: they too are only what
 the CSV file says.
+
+Left out on purpose: DCGM_EXP_P2P_STATUS (of pairs of GPUs, not of one), DCGM_EXP_CLOCK_EVENTS_TOTAL (counts
+edges between samples, so it misses most), NVLINK_COUNT_…_BER (packed; the _FLOAT ones tell the same), fields
+of single links _L0 to _L17 (the totals tell the same), GPU_NVLINK_ERRORS (Xid 74 under another name), fields
+of CPUs and NVSwitches (no GPUs).
 """
 
 from collections.abc import Iterator
@@ -90,6 +95,29 @@ _DEVICE: Final[tuple[_Line, ...]] = (
     ("NVLINK_RECOVERY_ERROR_COUNT_TOTAL", "nvlink_recovery_errors", 1.0, "nvlink"),
     # A level in MB/s, though declared a counter (NVIDIA/dcgm-exporter#472, #658).
     ("NVLINK_BANDWIDTH_TOTAL", "nvlink_throughput_bytes_per_s", 1e6, "nvlink"),
+    # NVLink 5 and newer, over all links.
+    ("NVLINK_COUNT_RX_MALFORMED_PACKET_ERRORS", "nvlink_malformed_packet_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_RX_BUFFER_OVERRUN_ERRORS", "nvlink_buffer_overrun_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_RX_ERRORS", "nvlink_receive_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_RX_REMOTE_ERRORS", "nvlink_receive_remote_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_RX_GENERAL_ERRORS", "nvlink_receive_general_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS", "nvlink_link_integrity_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_TX_DISCARDS", "nvlink_transmit_discards", 1.0, "nvlink"),
+    ("NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS", "nvlink_recoveries_successful", 1.0, "nvlink"),
+    ("NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS", "nvlink_recoveries_failed", 1.0, "nvlink"),
+    ("NVLINK_COUNT_EFFECTIVE_ERRORS", "nvlink_effective_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_RX_SYMBOL_ERRORS", "nvlink_symbol_errors", 1.0, "nvlink"),
+    ("NVLINK_COUNT_EFFECTIVE_BER_FLOAT", "nvlink_effective_ber", 1.0, "nvlink"),
+    ("NVLINK_COUNT_SYMBOL_BER_FLOAT", "nvlink_symbol_ber", 1.0, "nvlink"),
+    ("NVLINK_ECC_DATA_ERROR_COUNT_TOTAL", "nvlink_ecc_data_errors", 1.0, "nvlink"),
+    ("GPU_MAX_OP_TEMP", "temperature_max_c", 1.0, "health"),
+    ("MEM_MAX_OP_TEMP", "memory_temperature_max_c", 1.0, "health"),
+    ("POWER_VIOLATION", "violation_power", 1.0, "clocks"),
+    ("THERMAL_VIOLATION", "violation_thermal", 1.0, "clocks"),
+    ("SYNC_BOOST_VIOLATION", "violation_sync_boost", 1.0, "clocks"),
+    ("BOARD_LIMIT_VIOLATION", "violation_board_limit", 1.0, "clocks"),
+    ("LOW_UTIL_VIOLATION", "violation_low_utilization", 1.0, "clocks"),
+    ("RELIABILITY_VIOLATION", "violation_reliability", 1.0, "clocks"),
     ("GPU_RECOVERY_ACTION", "recovery_action", 1.0, "health"),
     ("PERSISTENCE_MODE", "persistence_mode", 1.0, "identity"),
     ("MIG_MODE", "mig_mode", 1.0, "identity"),
@@ -137,6 +165,14 @@ _DEVICE: Final[tuple[_Line, ...]] = (
     ("NVLINK_CRC_DATA_ERROR_TOTAL", "nvlink_crc_data_errors", 1.0, "nvlink"),
     ("NVLINK_REPLAY_ERROR_TOTAL", "nvlink_replay_errors", 1.0, "nvlink"),
     ("NVLINK_RECOVERY_ERROR_TOTAL", "nvlink_recovery_errors", 1.0, "nvlink"),
+)
+
+# Counters of the data link layer: what boards count that have none of the totals above.
+_SECOND: Final = (
+    (("NVLINK_ERROR_DL_CRC", "NVLINK_CRC_ERROR_TOTAL"), "nvlink_crc_flit_errors"),
+    (("NVLINK_ERROR_DL_REPLAY", "NVLINK_REPLAY_TOTAL"), "nvlink_replay_errors"),
+    (("NVLINK_ERROR_DL_RECOVERY", "NVLINK_RECOVERY_TOTAL"), "nvlink_recovery_errors"),
+    (("NVLINK_COUNT_LINK_RECOVERY_EVENTS",), "nvlink_recovery_errors"),
 )
 
 # Shares of time that say nothing of a MIG instance.
@@ -203,6 +239,9 @@ def _current() -> Iterator[MetricRule]:
     dev, prof = "DCGM_FI_DEV_", "DCGM_FI_PROF_"
     for field, quantity, scale, group in _DEVICE:
         yield MetricRule(dev + field, "dcgm", quantity, scale, group)
+    for fields, quantity in _SECOND:
+        for field in fields:
+            yield MetricRule(dev + field, "dcgm", quantity, 1.0, "nvlink", order=1)
     for field, quantity in _SHARES:
         yield MetricRule(dev + field, "dcgm", quantity, instances=False)
         yield MetricRule(f"{dev}{field}_RATIO", "dcgm", quantity, 100.0, doubt=_RATIO, instances=False)
@@ -216,6 +255,9 @@ def _current() -> Iterator[MetricRule]:
     for field in ("XID_ERRORS", "XID_ERROR"):
         yield MetricRule(dev + field, "dcgm", "last_xid", 1.0, "health", Role.XID_LAST)
     yield MetricRule("DCGM_EXP_XID_ERRORS_COUNT", "dcgm", "", 1.0, "health", Role.XID_WINDOW)
+    yield MetricRule("DCGM_EXP_XID_ERRORS_TOTAL", "dcgm", "", 1.0, "health", Role.XID_COUNT)
+    yield MetricRule("DCGM_EXP_GPU_HEALTH_STATUS", "dcgm", "exporter_health", 1.0, "health", Role.HEALTH)
+    yield MetricRule("DCGM_EXP_CLOCK_EVENTS_COUNT", "dcgm", "clock_events_lately", 1.0, "clocks", Role.CLOCK_EVENTS)
     for name in ("DCGM_FI_DEV_FABRIC_MANAGER_STATUS", "DCGM_FI_DEV_FABRIC_STATE"):
         yield MetricRule(name, "dcgm", "fabric_state", 1.0, "nvlink", Role.CODE, words=_FABRIC_WORDS)
     yield MetricRule(

@@ -3,17 +3,22 @@
 from collections.abc import Iterable
 from typing import Final
 
+from msgspec import structs
+
 from gputop.model.facts import Fact, GpuFact, HoldersFact, NodeFact
 from gputop.model.identity import GpuRef, NodeRef
 from gputop.model.reading import Value
 from gputop.model.sanity import judge_raw, judge_text
 from gputop.model.text import clean
 from gputop.model.workload import Holder
+from gputop.sources.metrics import judgements
 from gputop.sources.metrics.coverage import Coverage, Target, is_gpu_target
 from gputop.sources.metrics.frozen import Frozen, FrozenWatch, words
+from gputop.sources.metrics.judgements import Judged
 from gputop.sources.metrics.kube import Kubernetes
 from gputop.sources.metrics.labels import Labels, Resolver, first
 from gputop.sources.metrics.names import names_wanted, rule_of
+from gputop.sources.metrics.processes import ProcessTable, ProcessTables
 from gputop.sources.metrics.rows import SAME_SCRAPE_S, Row, RowKey, Rows, finish, judged
 from gputop.sources.metrics.rule import MetricRule, Role
 from gputop.sources.metrics.sample import Sample
@@ -29,6 +34,16 @@ _REPLACED_AFTER_S: Final = 90.0
 """An exporter this far behind another one of the same GPU has been replaced by it."""
 _OPENSHIFT_ORDER: Final = 9
 _XID_LABELS: Final = ("xid", "err_code")
+
+
+class _Answer:
+    """What the samples of one answer are put together into."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self.xids: dict[RowKey, Seen] = {}
+        self.judged: dict[RowKey, Judged] = {}
+        self.tables: dict[RowKey, ProcessTable] = {}
 
 
 class Decoder:
@@ -67,6 +82,7 @@ class Decoder:
         self._xids = Xids()
         self._frozen = FrozenWatch()
         self._coverage = Coverage()
+        self._processes = ProcessTables()
         self._refs: dict[RowKey, GpuRef] = {}
 
     def decode(
@@ -107,17 +123,19 @@ class Decoder:
                 known.append((sample, rule, self._resolver.read(sample.labels)))
         for sample, rule, labels in known:
             self._units.learn(labels.exporter, rule, sample.value)
-        rows = Rows(self._refs)
-        xids: dict[RowKey, Seen] = {}
+        answer = _Answer(Rows(self._refs))
         facts: list[Fact] = []
         for sample, rule, labels in known:
             if labels.names_gpu:
-                self._take(rows, xids, rule, labels, sample, at)
+                self._take(answer, rule, labels, sample, at)
             elif rule.role is Role.COLLECT:
                 facts += self._collect(labels, sample.value)
-        facts += self._rows(rows, xids, complete=complete and not gaps, all_labels=all_labels)
+        rows = answer.rows.by_key
+        judgements.put(rows, answer.judged)
+        facts += self._rows(answer, complete=complete and not gaps, all_labels=all_labels)
+        facts += self._processes.facts(answer.tables, rows, complete=complete and not gaps)
         if complete:
-            told = [row for row in rows.by_key.values() if row.cells]
+            told = [row for row in rows.values() if row.cells]
             facts += self._coverage.facts(told, self._targets(ups, at), at)
         return facts + kubernetes.facts(complete=complete)
 
@@ -134,18 +152,16 @@ class Decoder:
         """Return the facts of an exporter that answers without GPU data: its GPUs are unknown, not gone."""
         return self._coverage.no_data(self._default, clean(reason))
 
-    def _take(
-        self,
-        rows: Rows,
-        xids: dict[RowKey, Seen],
-        rule: MetricRule,
-        labels: Labels,
-        sample: Sample,
-        at: float,
-    ) -> None:
+    def _take(self, answer: _Answer, rule: MetricRule, labels: Labels, sample: Sample, at: float) -> None:
+        rows = answer.rows
         when = sample.at if sample.at is not None else at
         self._coverage.learn(first(sample.labels, ("instance",)), NodeRef(labels.host, labels.cluster))
         rows.texts(labels, when)
+        if rule.role is Role.CHOICE:
+            quantity = dict(rule.choices).get(first(sample.labels, (rule.label,)))
+            if quantity is None:
+                return
+            rule = structs.replace(rule, quantity=quantity, role=Role.VALUE)
         if rule.role is Role.VALUE:
             scale = self._units.scale(labels.exporter, rule)
             rows.value(labels, rule, judged(rule, sample.value, scale), when)
@@ -157,8 +173,12 @@ class Decoder:
         elif rule.role is Role.REASON:
             if sample.value in (0.0, 1.0):
                 self._reason(rows, rule, labels, sample.value, when)
+        elif rule.role is Role.PROCESS:
+            self._processes.take(answer.tables, rows.of(labels, when), sample, when)
+        elif rule.role in (Role.HEALTH, Role.CLOCK_EVENTS):
+            judgements.take(answer.judged, rows.of(labels, when, whole_board=True), rule, sample, when)
         elif rule.role is not Role.INFO:
-            self._take_xid(rows, xids, rule, labels, sample, when)
+            self._take_xid(answer, rule, labels, sample, when)
 
     @staticmethod
     def _reason(rows: Rows, rule: MetricRule, labels: Labels, value: float, at: float) -> None:
@@ -170,17 +190,10 @@ class Decoder:
         # Of a mask built bit by bit the one with more bits is the fuller, so "the largest" is right.
         row.put(rule.quantity, float(mask | int(rule.scale) if value else mask), at, rule.order)
 
-    def _take_xid(
-        self,
-        rows: Rows,
-        xids: dict[RowKey, Seen],
-        rule: MetricRule,
-        labels: Labels,
-        sample: Sample,
-        at: float,
-    ) -> None:
-        row = rows.of(labels, at, whole_board=True)
-        seen = xids.setdefault(row.key, Seen([], {}, {}, {}))
+    @staticmethod
+    def _take_xid(answer: _Answer, rule: MetricRule, labels: Labels, sample: Sample, at: float) -> None:
+        row = answer.rows.of(labels, at, whole_board=True)
+        seen = answer.xids.setdefault(row.key, Seen([], {}, {}, {}))
         if judge_raw(sample.value) is not None or sample.value < 0:
             return
         if rule.role is Role.XID_LAST:
@@ -207,12 +220,13 @@ class Decoder:
         else:
             seen.times[xid] = sample.value
 
-    def _rows(self, rows: Rows, xids: dict[RowKey, Seen], *, complete: bool, all_labels: bool) -> list[Fact]:
+    def _rows(self, answer: _Answer, *, complete: bool, all_labels: bool) -> list[Fact]:
+        xids = answer.xids
         facts: list[Fact] = []
         frozen: dict[NodeRef, list[Frozen]] = {}
         nodes: dict[NodeRef, dict[str, Value]] = {}
         newest: dict[NodeRef, float] = {}
-        for row in list(rows.by_key.values()):
+        for row in list(answer.rows.by_key.values()):
             finish(row, complete=complete)
             told = self._xids.facts(row, xids[row.key]) if row.key in xids else []
             stuck = self._frozen.look(row)

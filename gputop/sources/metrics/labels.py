@@ -37,13 +37,14 @@ _DRIVER_LABELS: Final = (
     "driver_version",
 )
 _INSTANCE_LABELS: Final = ("GPU_I_ID", "gpu_i_id", "gpu_instance_id")
-_PROFILE_LABELS: Final = ("GPU_I_PROFILE", "gpu_i_profile", "dra_mig_profile")
+_PROFILE_LABELS: Final = ("GPU_I_PROFILE", "gpu_i_profile", "dra_mig_profile", "profile")
 ROW_LABELS: Final = tuple(
     dict.fromkeys(
         (
             *("instance", "cluster", *NODE_LABELS, *_HOST_LABELS, *_UUID_LABELS, *_MIG_LABELS, *_BUS_LABELS),
             *(*_INDEX_LABELS, *_INSTANCE_LABELS, *_PROFILE_LABELS, "nvlink", "gpu_partition_id"),
-            *("xid", "err_code", "err_msg", "window_size_in_ms"),
+            *("xid", "err_code", "err_msg", "window_size_in_ms", "clock_event", "clock_type"),
+            *("health_watch", "health_error_code", "pid", "process_name", "username", "command"),
         )
     )
 )

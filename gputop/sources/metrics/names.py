@@ -9,6 +9,9 @@ from gputop.sources.metrics.nvidia_smi import NVIDIA_SMI
 from gputop.sources.metrics.others import AMD, OTHERS
 from gputop.sources.metrics.rule import MetricRule, Role
 
+PROCESSES: Final = "processes"
+"""Stands among quantities for process lists."""
+
 METRICS: Final[dict[str, MetricRule]] = {rule.name: rule for rule in (*DCGM, *NVIDIA_SMI, *AMD, *OTHERS)}
 """Every metric name that gputop reads, AMD's without a site's prefix."""
 
@@ -42,12 +45,16 @@ _ALWAYS: Final = frozenset(
 )
 
 
+def _told_by(rule: MetricRule) -> tuple[str, ...]:
+    return (PROCESSES,) if rule.role is Role.PROCESS else rule.quantities
+
+
 def names_wanted(quantities: Iterable[str] | None = None) -> tuple[MetricRule, ...]:
     """Return the metrics that tell some quantities, in the order of the tables.
 
     Args:
-        quantities: Ids of quantities; None for all. Xids, identity and the health of the exporters are
-            always among the answer, kube-state-metrics never: ask by `group` for it.
+        quantities: Ids of quantities, and `PROCESSES` for process lists; None for all. Xids, identity and the
+            health of the exporters are always among the answer, kube-state-metrics never: ask by `group` for it.
     """
     wanted: set[str] | None = None
     if quantities is not None:
@@ -57,5 +64,6 @@ def names_wanted(quantities: Iterable[str] | None = None) -> tuple[MetricRule, .
     return tuple(
         rule
         for rule in METRICS.values()
-        if rule.role is not Role.KUBERNETES and (wanted is None or rule.role in _ALWAYS or rule.quantity in wanted)
+        if rule.role is not Role.KUBERNETES
+        and (wanted is None or rule.role in _ALWAYS or not wanted.isdisjoint(_told_by(rule)))
     )

@@ -1,6 +1,8 @@
 """nvidia_gpu_exporter's names (`nvidia_smi_*`): SI units, one series for each field that the board has.
 
-Fields that read N/A are left out by that exporter, so an absent series is normal.
+Fields that read N/A are left out by that exporter, so an absent series is normal. Left out here on purpose:
+mig_pcie_throughput_… (traffic of an instance, where traffic is the board's), attached and count fields (the
+series themselves are counted).
 """
 
 from collections.abc import Iterator
@@ -60,6 +62,17 @@ _VALUES: Final = (
     ("pcie_link_gen_max", "pcie_generation_max", 1.0, "pcie"),
     ("pcie_link_width_current", "pcie_width", 1.0, "pcie"),
     ("pcie_link_width_max", "pcie_width_max", 1.0, "pcie"),
+    ("pcie_throughput_rx_bytes_per_second", "pcie_rx_bytes_per_s", 1.0, "pcie"),
+    ("pcie_throughput_tx_bytes_per_second", "pcie_tx_bytes_per_s", 1.0, "pcie"),
+    # Of GPU instances, which the label gpu_instance_id tells.
+    ("mig_memory_total_bytes", "memory_total_mib", _MIB, "memory"),
+    ("mig_memory_used_bytes", "memory_used_mib", _MIB, "memory"),
+    ("mig_memory_free_bytes", "memory_free_mib", _MIB, "memory"),
+    ("mig_memory_reserved_bytes", "memory_reserved_mib", _MIB, "memory"),
+    ("mig_graphics_activity_ratio", "graphics_activity", 100.0, "profiling"),
+    ("mig_sm_activity_ratio", "sm_activity", 100.0, "profiling"),
+    ("mig_sm_occupancy_ratio", "sm_occupancy", 100.0, "profiling"),
+    ("mig_tensor_activity_ratio", "tensor_activity", 100.0, "profiling"),
     ("pcie_replay_counter", "pcie_replay_total", 1.0, "pcie"),
     ("ecc_mode_current", "ecc_mode", 1.0, "errors"),
     ("ecc_mode_pending", "ecc_mode_pending", 1.0, "errors"),
@@ -126,7 +139,8 @@ def _table() -> Iterator[MetricRule]:
             )
     yield MetricRule(_P + "fabric_state", _NAME, "fabric_state", 1.0, "nvlink", Role.CODE, words=_FABRIC)
     yield MetricRule(_P + "compute_mode", _NAME, "compute_mode", 1.0, "identity", Role.CODE, words=_COMPUTE)
-    yield MetricRule(_P + "gpu_info", _NAME, "", 1.0, "identity", Role.INFO)
+    for info in ("gpu_info", "mig_info"):
+        yield MetricRule(_P + info, _NAME, "", 1.0, "identity", Role.INFO)
     yield MetricRule(_P + "xid_errors_total", _NAME, "", 1.0, "health", Role.XID_COUNT)
     yield MetricRule(_P + "xid_last_timestamp_seconds", _NAME, "", 1.0, "health", Role.XID_TIME)
     yield MetricRule(_P + "last_collect_success", _NAME, "", 1.0, "exporter", Role.COLLECT)

@@ -2,10 +2,15 @@
 
 nvitop-exporter, AMD's device-metrics-exporter, GKE's system metrics, OpenShift's recording rules,
 kube-state-metrics and Prometheus' own `up`.
+
+Left out on purpose: AMD's gpu_afid_errors (AMD's own fault numbers, which are no Xids), gpu_violation_… (shares
+and counts under one name, by firmware) and gpu_ecc_deferred_total (neither corrected nor uncorrected yet);
+nvitop's host_… and per-link series (the host is not ours to watch, the totals tell the same).
 """
 
 from typing import Final
 
+from gputop.sources.metrics.processes import PARTS
 from gputop.sources.metrics.rule import MetricRule, Role
 
 _MIB: Final = 1.0 / (1024.0 * 1024.0)
@@ -32,6 +37,10 @@ _NVITOP: Final = (
     ("gpu_clock_graphics_MHz", "graphics_clock_mhz", 1.0, "clocks"),
     ("gpu_clock_memory_MHz", "memory_clock_mhz", 1.0, "clocks"),
     ("gpu_clock_video_MHz", "video_clock_mhz", 1.0, "clocks"),
+    ("gpu_pcie_rx_throughput_MiBps", "pcie_rx_bytes_per_s", 1024.0 * 1024.0, "pcie"),
+    ("gpu_pcie_tx_throughput_MiBps", "pcie_tx_bytes_per_s", 1024.0 * 1024.0, "pcie"),
+    ("gpu_nvlink_total_rx_throughput_MiBps", "nvlink_rx_bytes_per_s", 1024.0 * 1024.0, "nvlink"),
+    ("gpu_nvlink_total_tx_throughput_MiBps", "nvlink_tx_bytes_per_s", 1024.0 * 1024.0, "nvlink"),
 )
 
 # AMD device-metrics-exporter, without the prefix a site may have configured. VRAM is told in MB as the
@@ -54,6 +63,14 @@ _AMD_SECOND: Final = (
     ("gpu_edge_temperature", "temperature_c", 1.0, "core", 1),
     ("gpu_average_package_power", "power_w", 1.0, "core", 1),
     ("gpu_power_usage", "power_w", 1.0, "core", 2),
+    ("gpu_hbm_temperature", "memory_temperature_c", 1.0, "core", 1),
+)
+# gpu_clock is every clock, told apart by a label that was spelt in two ways; a board has several of a type
+# (one for each die), of which the fastest counts.
+_AMD_CLOCKS: Final = tuple(
+    (spelling, quantity)
+    for name, quantity in (("system", "sm_clock_mhz"), ("memory", "memory_clock_mhz"), ("video", "video_clock_mhz"))
+    for spelling in (name, f"GPU_CLOCK_TYPE_{name.upper()}")
 )
 
 # Google's spelling in PromQL (":" after the domain) and the one of its own exporter.
@@ -92,6 +109,8 @@ _KUBERNETES: Final = (
 AMD: Final = (
     *_values("amd", _AMD, 0),
     *(MetricRule(n, "amd", q, s, g, order=o) for n, q, s, g, o in _AMD_SECOND),
+    MetricRule("gpu_clock", "amd", "", 1.0, "clocks", Role.CHOICE, label="clock_type", choices=_AMD_CLOCKS),
+    MetricRule("gpu_health", "amd", "exporter_health", 1.0, "health", Role.HEALTH),
 )
 """AMD's names without a site's prefix."""
 
@@ -100,6 +119,7 @@ OTHERS: Final = (
     *_values("gke", _GKE, 5),
     *_values("openshift", _OPENSHIFT, 9),
     *(MetricRule(name, "kube-state-metrics", group=group, role=Role.KUBERNETES) for name, group in _KUBERNETES),
+    *(MetricRule(name, exporter, "", group="processes", role=Role.PROCESS) for name, exporter, _, _ in PARTS),
     MetricRule("up", "prometheus", group="exporter", role=Role.UP),
 )
 """Every name of the other exporters that gputop reads."""

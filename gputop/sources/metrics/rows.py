@@ -25,6 +25,8 @@ RowKey = tuple[str, str, str, str]
 """Cluster, host, board (UUID, else bus id, else "#index"), MIG instance ("" for the board)."""
 
 _INSTANCE_UTILIZATION: Final = Absent(NA, "mig", "not told for a MIG instance: needs DCGM_FI_PROF_GR_ENGINE_ACTIVE")
+_WORST_LINK: Final = frozenset({"nvlink_effective_ber", "nvlink_symbol_ber"})
+"""Told link by link, of which the worst counts: a sum of rates is no rate."""
 _ZERO_MEMORY: Final = Absent(UNKNOWN, "blank", "used and free are both 0: the exporter did not read the memory")
 
 
@@ -110,6 +112,8 @@ def judged(rule: MetricRule, value: float, scale: float) -> Value:
     if blank is not None:
         return blank
     if math.isinf(value):
+        return judge(rule.quantity, value)
+    if scale == 1.0:
         return judge(rule.quantity, value)
     # A product of decimals has digits that the exporter never sent: 0.57 * 100 is not 57.
     return judge(rule.quantity, round(value * scale, 9 if scale < 1e6 else 0))
@@ -204,7 +208,8 @@ def finish(row: Row, *, complete: bool) -> None:
     for quantity, cells in row.links.items():
         numbers = [c.value for c in cells.values() if isinstance(c.value, float)]
         if numbers and quantity not in row.cells:
-            row.put(quantity, float(sum(numbers)), max(c.at for c in cells.values()))
+            whole = max(numbers) if quantity in _WORST_LINK else float(sum(numbers))
+            row.put(quantity, whole, max(c.at for c in cells.values()))
     _memory(row)
     if not row.key[3]:
         return

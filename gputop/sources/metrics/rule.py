@@ -22,6 +22,14 @@ class Role(StrEnum):
     """A 0/1 gauge for one clock-event reason; `scale` is its bit in NVML's bitmask."""
     CODE = "code"
     """A number that stands for a word; `MetricRule.words` has them."""
+    CHOICE = "choice"
+    """A value whose quantity is told by a label; `MetricRule.choices` has them."""
+    PROCESS = "process"
+    """A number of one process, whose id is in a label (`gputop.sources.metrics.processes`)."""
+    HEALTH = "health"
+    """What the exporter thinks of the GPU, by watch (`gputop.sources.metrics.judgements`)."""
+    CLOCK_EVENTS = "clock_events"
+    """Samples with a clock event within a sliding window, the event in a label."""
     INFO = "info"
     """A constant whose labels carry identity."""
     COLLECT = "collect"
@@ -59,6 +67,8 @@ class MetricRule(Struct, frozen=True, gc=False):
         instances: Its number on the row of a MIG instance means something. DCGM_FI_DEV_GPU_UTIL there is
             0 or absent whatever the instance does (NVIDIA/dcgm-exporter#105, #216).
         words: Words by number, for `Role.CODE`.
+        label: The label that tells the quantity, for `Role.CHOICE`.
+        choices: Quantities by the label's value, for `Role.CHOICE`.
     """
 
     name: str
@@ -71,3 +81,10 @@ class MetricRule(Struct, frozen=True, gc=False):
     doubt: Doubt = Doubt.NONE
     instances: bool = True
     words: tuple[tuple[float, str], ...] = ()
+    label: str = ""
+    choices: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """The quantities that its samples may be of."""
+        return tuple(quantity for _, quantity in self.choices) or (self.quantity,)

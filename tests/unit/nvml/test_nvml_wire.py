@@ -34,9 +34,13 @@ from gputop.sources.nvml.protocol import (
 )
 from gputop.sources.nvml.ways import Call, Field
 
-# Not NVML's to tell: the last Xid is an event there, the expected number a matter of configuration, and
-# the lower bound of the total is for exporters that leave out the reserved part.
-_NOT_NVML = {"last_xid", "gpus_expected", "memory_total_at_least_mib"}
+# Not NVML's to tell: the last Xid is an event there, the expected number a matter of configuration, the lower
+# bound of the total is for exporters that leave out the reserved part, and judgements and windows are theirs.
+_NOT_NVML = {
+    *("last_xid", "gpus_expected", "memory_total_at_least_mib", "exporter_health", "clock_events_lately"),
+    *("violation_power", "violation_thermal", "violation_sync_boost"),
+    *("violation_board_limit", "violation_low_utilization", "violation_reliability"),
+}
 _ELSEWHERE = {"power_meaning", "mig_profile", "nvlink_throughput_bytes_per_s"}
 
 
