@@ -62,20 +62,26 @@ class ProcessTable(Struct):
 
 
 class ProcessTables:
-    """Collects the series of one answer, and remembers which GPUs had processes."""
+    """Collects series, and remembers which GPUs had processes.
+
+    A large fleet is asked metric by metric, so what one answer tells is put to what another told of the same
+    scrape.
+    """
 
     def __init__(self) -> None:
+        self._tables: dict[RowKey, ProcessTable] = {}
         self._had: dict[RowKey, GpuRef] = {}
 
     def take(self, tables: dict[RowKey, ProcessTable], row: Row, sample: Sample, at: float) -> None:
-        """Take one series into account."""
+        """Take one series into account, and put the table it belongs to into `tables`."""
         part, scale = _PART_OF[sample.name]
-        table = tables.setdefault(row.key, ProcessTable(at))
-        if at - table.at > SAME_SCRAPE_S:
+        table = self._tables.get(row.key)
+        if table is None or at - table.at > SAME_SCRAPE_S:
             # What an older scrape listed has ended.
-            table = tables[row.key] = ProcessTable(at)
+            table = self._tables[row.key] = ProcessTable(at)
         elif table.at - at > SAME_SCRAPE_S:
             return
+        tables[row.key] = table
         if part == _COUNT:
             if judge_raw(sample.value) is None and sample.value >= 0:
                 table.count = max(sample.value, table.count or 0.0)
@@ -107,6 +113,8 @@ class ProcessTables:
         if complete:
             gone = [key for key in self._had if key not in tables and key in rows and rows[key].cells]
             facts += [ProcessesFact(self._had.pop(key), (), rows[key].newest) for key in gone]
+            for key in gone:
+                self._tables.pop(key, None)
         return facts
 
 

@@ -76,6 +76,17 @@ def test_an_incomplete_answer_ends_no_process() -> None:
     assert table(rig).keys() == {7}
 
 
+def test_answers_of_one_scrape_are_put_together() -> None:
+    rig = Rig()
+    who = f'pid="7",process_name="p",{SMI}'
+    for line in (
+        f"nvidia_smi_compute_app_info{{{who}}} 1",
+        f"nvidia_smi_compute_app_used_memory_bytes{{{who}}} 1048576",
+    ):
+        rig.feed(line, T + 1.0, complete=False, times=(T,))
+    assert (table(rig)[7].command, table(rig)[7].memory_mib) == ("p", 1.0)
+
+
 def test_a_process_of_an_older_scrape_has_ended() -> None:
     rig = Rig()
     lines = "\n".join(f'nvidia_smi_compute_app_info{{pid="{pid}",process_name="p",{SMI}}} 1' for pid in (1, 2))
