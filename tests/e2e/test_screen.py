@@ -173,3 +173,78 @@ async def test_a_second_node_brings_its_column_without_shifting_the_others() -> 
         heading = next(line for line in screen.splitlines() if "NODE" in line and "UTIL" in line)
         row = next(line for line in screen.splitlines() if "gpu-a03" in line and "97%" in line)
         assert heading.index("UTIL") <= row.index("97%") <= heading.index("UTIL") + 4
+
+
+async def test_a_filter_narrows_the_processes_with_their_gpus() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 40)) as pilot:
+        await shows(pilot, "4000", "4007")
+        await pilot.press("slash", *"pid:4003", "enter")
+        screen = await until(pilot, lambda s: "4007" not in s, "narrowed to one process")
+        assert "4003" in screen
+        assert "94%" in screen
+
+
+async def test_details_without_a_prometheus_say_so_and_keep_the_minutes() -> None:
+    async with app(Told(*_facts())).run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("d")
+        await shows(pilot, "[minutes]", "util 97%", "s span")
+        await pilot.press("s")
+        screen = await shows(pilot, "1 h: no Prometheus is configured")
+        assert "util 97%" in screen
+        await pilot.press("s", "s", "s")
+        await shows(pilot, "[minutes]", "from memory")
+
+
+async def test_details_ask_for_every_reading_and_no_longer_once_they_are_left() -> None:
+    screen = app(Told(*_facts()))
+    board = screen.session.board
+    async with screen.run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "97%")
+        before = board.current
+        assert before.quantities is not None
+        await pilot.press("d")
+        await until(pilot, lambda _: board.current.quantities is None, "everything asked for")
+        assert board.current.hosts == {"gpu-a03"}
+        await pilot.press("minus", "escape")
+        await until(pilot, lambda _: board.current.quantities == before.quantities, "less asked for again")
+        assert board.current.interval_s == 2.0
+        await pilot.press("d")
+        await until(pilot, lambda _: board.current.quantities is None, "everything asked for")
+        await pilot.press("5")
+        await shows(pilot, "STATE")
+        await until(pilot, lambda _: board.current.quantities == {"utilization"}, "what the sources pane needs")
+
+
+async def test_the_footer_names_only_keys_that_do_something_there() -> None:
+    async with app(Told(*_facts())).run_test(size=(120, 30)) as pilot:
+        await shows(pilot, "97%", "/ filter", "t group", "q quit")
+        await pilot.press("d")
+        screen = await shows(pilot, "s span", "y copy")
+        assert "/ filter" not in screen.splitlines()[-1]
+        await pilot.press("escape", "5")
+        screen = await until(pilot, lambda s: "STATE" in s and "t group" not in s, "the footer of Sources")
+        assert "> sort" not in screen
+
+
+async def test_marks_and_cursor_stay_with_their_gpus_when_the_order_turns() -> None:
+    screen = app(Told(*_facts()))
+    copied: list[str] = []
+    screen.copy_to_clipboard = copied.append
+    async with screen.run_test(size=(120, 30)) as pilot:
+        await shows(pilot, "97%")
+        await pilot.press("j", "space", "j", "I", "greater_than_sign")
+        shown = await shows(pilot, "▸", "✓")
+        rows = {line[0]: line for line in shown.splitlines() if line[:1] in {"▸", "✓"} and "llama" in line}
+        assert "llama-ft-1" in rows["✓"]
+        await pilot.press("y")
+        await until(pilot, lambda _: bool(copied), "copied")
+        assert "llama-ft-1" in copied[0]
+        assert "llama-ft-2" not in copied[0]
+
+
+async def test_help_in_ascii_is_ascii() -> None:
+    async with app(Told(*_facts()), unicode=False).run_test(size=(100, 60)) as pilot:
+        await pilot.press("question_mark")
+        screen = await shows(pilot, "next row")
+        assert screen.isascii()
