@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import gc
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
@@ -11,10 +11,14 @@ from msgspec import structs
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.worker import Worker
 
+from gputop import collector
 from gputop.fleet import Changes, View
 from gputop.keymap import actions
 from gputop.model.demand import Demand
+from gputop.pace import Pace
+from gputop.panes.node_summary import SMALL_FLEET, SUMMARIES
 from gputop.panes.registry import PANES
 from gputop.presence_file import PresenceFile
 from gputop.screens.base import WatchScreen
@@ -31,6 +35,9 @@ _TTY_CHECK_S: Final = 2.0
 _EXPIRE_EVERY_S: Final = 600.0
 _KEEP_S: Final = 24 * 3600.0
 _HANGUP: Final = 129
+_FIRST_ROUND_S: Final = 120.0
+_COUNT_EVERY_S: Final = 5.0
+_SWITCH_S: Final = 0.001
 
 
 class GputopApp(App[None]):
@@ -68,6 +75,8 @@ class GputopApp(App[None]):
         self._terminal = terminal
         self._presence = presence
         self._frozen: tuple[View, float] | None = None
+        self._drawing: Worker[None] | None = None
+        self._counted_at = 0.0
         self._pending = Changes(rows=True)
         self._checked_tty_at = self._expired_at = time.monotonic()
         config = session.config
@@ -100,16 +109,19 @@ class GputopApp(App[None]):
         self._timer = self.set_interval(min(1.0, self.interval_s), self.tick)
 
     async def _start(self) -> None:
-        # What is loaded by now stays: the collector need not walk it again with each collection.
-        gc.freeze()
-        gc.enable()
+        collector.settle()
         await self.session.start()
+        self.run_worker(self._settle_fleet(), group="settle")
         problems = list(self._themes.problems)
         wanted = self.session.config.theme
         if wanted and wanted not in self._themes.themes:
             problems.insert(0, f"no theme {wanted}: there are {', '.join(sorted(self._themes.themes))}")
         if problems:
             self.say(problems[0], "warn")
+
+    async def _settle_fleet(self) -> None:
+        await self.session.first_round(_FIRST_ROUND_S)
+        collector.settle()
 
     async def on_unmount(self) -> None:
         """End the sources without waiting for them."""
@@ -160,8 +172,32 @@ class GputopApp(App[None]):
         if now - self._expired_at >= _EXPIRE_EVERY_S:
             self._expired_at = now
             self.session.fleet.expire(self.session.now(), _KEEP_S)
-        if isinstance(self.screen, WatchScreen):
-            self.screen.tick()
+        screen = self.screen
+        if not isinstance(screen, WatchScreen):
+            return
+        if len(self.shown_view().nodes) <= SMALL_FLEET:
+            screen.tick()
+        elif self._drawing is None or self._drawing.is_finished:
+            # Not here, where keys would wait until it is through.
+            self._drawing = self.run_worker(self._draw(screen), group="drawing")
+
+    async def _draw(self, screen: WatchScreen) -> None:
+        """Bring a screen up to date between other things, then sum up the nodes that it left for later."""
+        pace = Pace()
+        for _ in screen.steps():
+            await pace.rest()
+            if screen is not self.screen:
+                return
+        known = SUMMARIES.all(self.shown_view(), self.shown_now())
+        if not known.missing and time.monotonic() - self._counted_at < _COUNT_EVERY_S:
+            # A round of a source comes in several parts, and not each is worth summing up all nodes.
+            return
+        self._counted_at = time.monotonic()
+        for key in known.due:
+            view = self.shown_view()
+            if key in view.nodes:
+                SUMMARIES.of(view, key, self.shown_now())
+            await pace.rest()
 
     def _leave(self, code: int) -> None:
         self.exit(return_code=code)
@@ -280,5 +316,7 @@ class GputopApp(App[None]):
 def run(app: GputopApp, *, mouse: bool) -> int:
     """Run the screen until it is left; return the exit code."""
     left_crop.install()
+    # Decoding in threads else keeps the screen from its turn for 5 ms, several times for one key.
+    sys.setswitchinterval(_SWITCH_S)
     app.run(mouse=mouse)
     return app.return_code or 0

@@ -7,7 +7,7 @@ asked for the cells of the rows in sight, and only cells that differ are written
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from textual.binding import Binding, BindingType
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CellsOf: TypeAlias = Callable[[Key], RowCells]
 
 _GUTTER = 1
+_LINES_AT_ONCE = 8
 _WHEEL_ROWS = 3
 
 
@@ -103,7 +104,12 @@ class LineTable(LineCanvas, can_focus=True):
     # -- what the owner gives ---------------------------------------------------------------------------
 
     def update(self, order: Sequence[Key] | None = None, dirty: AbstractSet[Key] | None = None) -> None:
-        """Take new rows.
+        """Take new rows; see `updating`."""
+        for _ in self.updating(order, dirty):
+            pass
+
+    def updating(self, order: Sequence[Key] | None = None, dirty: AbstractSet[Key] | None = None) -> Iterator[None]:
+        """Take new rows, a few lines at a time; between them other work may come first.
 
         Args:
             order: All keys in the order in which to show them, each once; not to be changed afterwards.
@@ -122,7 +128,9 @@ class LineTable(LineCanvas, can_focus=True):
         if rows or rows_before:
             # Lines below the last row are blank before and after; each line looked at costs.
             used = self.size.height if not rows else self._header_lines + max(rows, rows_before)
-            self.repaint(range(min(used, self.size.height)))
+            for start in range(0, min(used, self.size.height), _LINES_AT_ONCE):
+                self.repaint(range(start, min(start + _LINES_AT_ONCE, used, self.size.height)))
+                yield
 
     def _take_order(self, order: Sequence[Key]) -> None:
         before, after = self._order, RowOrder(order)

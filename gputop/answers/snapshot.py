@@ -7,7 +7,7 @@ from msgspec import Struct, defstruct
 
 from gputop.answers.quantity import BOARD_QUANTITIES, NOBODY, NODE_QUANTITIES, Quantity, answer
 from gputop.fleet import GpuState, NodeState, View, WorkloadState
-from gputop.fleet.allocation import allocations, is_cordoned, is_ready, used_by_node
+from gputop.fleet.allocation import allocations, is_cordoned, is_ready, tells_of_workloads
 from gputop.fleet.precedence import disagreements
 from gputop.model.reading import Absent, Origin
 from gputop.model.status import SourceStatus
@@ -211,14 +211,12 @@ class Snapshot(Struct, frozen=True):
 def make(view: View, now: float, mark: str) -> Snapshot:
     """Return the answer for a view."""
     keys = sorted(view.nodes)
-    used = used_by_node(view.workloads.values())
-    told = any(w.origin for w in view.workloads.values())
     return Snapshot(
         schema=SCHEMA,
         at=round(now, 3),
         mark=mark,
         sources=[_source(s, now) for s in view.sources.values()],
-        nodes=[_node(view, view.nodes[k], used.get(k, {}), now, told=told) for k in keys],
+        nodes=[_node(view, view.nodes[k], now) for k in keys],
         gpus=[_gpu(g, now) for k in keys for g in view.on_node(k)],
         workloads=[_workload(w, now) for _, w in sorted(view.workloads.items())],
         processes=[p for k in keys for g in view.on_node(k) for p in _processes(g, now)],
@@ -246,8 +244,9 @@ def node_state(node: NodeState) -> str:
     return "ok" if node.coverage else "unknown"
 
 
-def _node(view: View, node: NodeState, used: dict[str, float], now: float, *, told: bool) -> Any:  # noqa: ANN401
-    devices = allocations(node, used, workloads_told=told)
+def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401
+    placed = view.placed.get(node.key, ())
+    devices = allocations(node, placed, workloads_told=tells_of_workloads(view, node))
     main = next((d for d in devices if d.resource in _MAIN_RESOURCES), None)
     boards = sum(1 for g in view.on_node(node.key) if not g.key.instance)
     return _NODE(

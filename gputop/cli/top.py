@@ -1,10 +1,10 @@
 """The screen: `gputop` and `gputop demo`."""
 
-import gc
 import logging
 import os
 import sys
 
+from gputop import collector
 from gputop.cli.exits import Exit, complain
 from gputop.config.config import Config
 from gputop.config.detect import Surroundings
@@ -23,7 +23,7 @@ def top(config: Config, *, fall_back: bool = False) -> int:
     if not is_terminal():
         complain("this is not a terminal; for one answer without a screen: gputop snapshot [--json]")
         return Exit.USAGE
-    _hold_collector()
+    collector.hold()
     _log(config)
     try:
         session = open_session(config, Surroundings(os.environ))
@@ -45,7 +45,7 @@ def demo(config: Config, scenario: str | None, *, list_only: bool) -> int:
     if not is_terminal():
         complain("this is not a terminal; for one answer without a screen: gputop snapshot --demo")
         return Exit.USAGE
-    _hold_collector()
+    collector.hold()
     _log(config)
     return _show(open_demo(config, scenario))
 
@@ -62,11 +62,6 @@ def _show(session: Session) -> int:
     terminal = abilities(os.environ, sys.stderr.encoding)
     app = GputopApp(session, load_themes(where.themes), terminal, PresenceFile(where.runtime))
     return run(app, mouse=session.config.mouse)
-
-
-def _hold_collector() -> None:
-    """Collect nothing until the first frame: modules that are being loaded leave nothing to collect."""
-    gc.disable()
 
 
 def _log(config: Config) -> None:

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from gputop.fleet.state import NodeState, WorkloadState
-from gputop.model.identity import NodeKey
+from gputop.fleet.state import NodeState, View, WorkloadState
 from gputop.model.reading import Absent
 
 
@@ -43,26 +42,30 @@ def is_ready(node: NodeState) -> bool | None:
     return all(told) if told else None
 
 
-def used_by_node(workloads: Iterable[WorkloadState]) -> dict[NodeKey, dict[str, float]]:
-    """Return what placed workloads ask for, by node and resource."""
-    used: dict[NodeKey, dict[str, float]] = {}
-    for state in workloads:
-        if state.node is None or not state.workload.holds:
-            continue
-        of_node = used.setdefault(state.node, {})
-        for resource, count in state.workload.wants:
-            of_node[resource] = of_node.get(resource, 0.0) + count
+def used_of(placed: Iterable[WorkloadState]) -> dict[str, float]:
+    """Return what placed workloads hold, by resource."""
+    used: dict[str, float] = {}
+    for state in placed:
+        if state.workload.holds:
+            for resource, count in state.workload.wants:
+                used[resource] = used.get(resource, 0.0) + count
     return used
 
 
-def allocations(node: NodeState, used: dict[str, float], *, workloads_told: bool) -> tuple[Allocation, ...]:
+def tells_of_workloads(view: View, node: NodeState) -> bool:
+    """Whether a source that counts the node's devices tells of workloads too; else nobody knows what is used."""
+    return any((origin.source, node.key.cluster) in view.tellers for _, origin in node.devices)
+
+
+def allocations(node: NodeState, placed: Iterable[WorkloadState], *, workloads_told: bool) -> tuple[Allocation, ...]:
     """Return the device resources of a node.
 
     Args:
         node: The node.
-        used: What placed workloads ask for on it, by resource.
-        workloads_told: A source tells of workloads at all; otherwise nobody knows what is used.
+        placed: The workloads on it.
+        workloads_told: As `tells_of_workloads` says.
     """
+    used = used_of(placed) if workloads_told else {}
     closed = is_cordoned(node) is True or is_ready(node) is False
     result: list[Allocation] = []
     seen: set[str] = set()

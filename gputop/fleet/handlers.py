@@ -305,19 +305,16 @@ def _workload(store: Store, joiner: Joiner, fact: WorkloadFact, origin: Origin, 
     node = joiner.known_node(NodeRef(w.node, w.cluster)) if w.node else None
     uid = (w.cluster, w.uid)
     before = store.workloads.get(uid)
-    store.workloads[uid] = WorkloadState(w, node, origin)
+    store.workloads.put(uid, WorkloadState(w, node, origin))
     if before is None or (before.workload, before.node) != (w, node):
         store.changes.workloads.add(uid)
         store.changes.nodes |= {n for n in (node, before.node if before else None) if n is not None}
 
 
 def _workloads_roster(store: Store, _joiner: Joiner, fact: WorkloadsRoster, origin: Origin, _: float) -> None:
-    gone = [
-        uid
-        for uid, w in store.workloads.items()
-        if uid[0] == fact.cluster and w.origin.source == origin.source and uid[1] not in fact.uids
-    ]
-    for uid in gone:
+    for uid in store.workloads.keys_of(origin.source, fact.cluster):
+        if uid[1] in fact.uids:
+            continue
         node = store.workloads.pop(uid).node
         store.changes.workloads.add(uid)
         if node is not None:

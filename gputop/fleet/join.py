@@ -178,9 +178,8 @@ class Joiner:
                 self._store.listed[source, new] = self._store.listed.get((source, new), frozenset()) | moved
         for key in before.gpus:
             self._move_gpu(key, GpuKey(new.cluster, new.host, key.uuid, key.instance))
-        for uid, workload in list(self._store.workloads.items()):
-            if workload.node == old:
-                self._store.workloads[uid] = msgspec.structs.replace(workload, node=new)
+        for uid, workload in self._store.workloads.on(old).items():
+            self._store.workloads.put(uid, msgspec.structs.replace(workload, node=new))
         del self._store.nodes[old]
         self._store.changes.nodes.discard(old)
         self._store.changes.rows = True

@@ -207,6 +207,8 @@ class View(Struct, frozen=True, gc=False):
         nodes: Nodes by key.
         gpus: Boards and MIG instances by key.
         workloads: Workloads by (cluster, uid).
+        placed: Workloads by the node they are on.
+        tellers: (source, cluster) of everyone who tells of a workload.
         sources: Status of every source by name.
     """
 
@@ -214,6 +216,8 @@ class View(Struct, frozen=True, gc=False):
     nodes: Mapping[NodeKey, NodeState]
     gpus: Mapping[GpuKey, GpuState]
     workloads: Mapping[tuple[str, str], WorkloadState]
+    placed: Mapping[NodeKey, tuple[WorkloadState, ...]]
+    tellers: frozenset[tuple[str, str]]
     sources: Mapping[str, SourceStatus]
 
     def on_node(self, node: NodeKey) -> tuple[GpuState, ...]:

@@ -7,7 +7,8 @@ import msgspec
 from gputop.fleet.changes import Changes
 from gputop.fleet.history import History
 from gputop.fleet.registry import Registry
-from gputop.fleet.state import NO_RIVALS, GpuState, NodeState, View, WorkloadState
+from gputop.fleet.state import NO_RIVALS, GpuState, NodeState, View
+from gputop.fleet.workloads import Workloads
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey, NodeKey
 from gputop.model.status import SourceStatus
@@ -21,7 +22,7 @@ class Store:
     def __init__(self) -> None:
         self.nodes: dict[NodeKey, NodeState] = {}
         self.gpus: dict[GpuKey, GpuState] = {}
-        self.workloads: dict[tuple[str, str], WorkloadState] = {}
+        self.workloads = Workloads()
         self.sources: dict[str, SourceStatus] = {}
         self.listed: dict[tuple[str, NodeKey], frozenset[GpuKey]] = {}
         self.registry = Registry()
@@ -32,7 +33,16 @@ class Store:
     def snapshot(self) -> View:
         """Return the tables as they are now."""
         self._version += 1
-        return View(self._version, dict(self.nodes), dict(self.gpus), dict(self.workloads), dict(self.sources))
+        workloads = self.workloads.tables()
+        return View(
+            version=self._version,
+            nodes=dict(self.nodes),
+            gpus=dict(self.gpus),
+            workloads=workloads.by_key,
+            placed=workloads.placed,
+            tellers=workloads.tellers,
+            sources=dict(self.sources),
+        )
 
     def put_node(self, node: NodeState) -> None:
         """Replace a node's record."""

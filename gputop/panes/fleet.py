@@ -339,8 +339,8 @@ class FleetPane:
         return _TITLED.fitting(ascii_only=context.ascii_only)
 
     def _rows(self, context: PaneContext) -> list[Row]:
-        made = SUMMARIES.all(context.view, context.now)
-        return [Row(key, context, made[key]) for key in sorted(context.view.nodes, key=_by_name)]
+        made = SUMMARIES.all(context.view, context.now).of
+        return [Row(key, context, made[key]) for key in sorted(made, key=_by_name)]
 
     def order(self, context: PaneContext) -> Sequence[Hashable]:
         """Return nodes, what needs a look first unless sorted otherwise."""

@@ -60,7 +60,8 @@ def _versions(context: PaneContext) -> list[Cell]:
 def _counts(context: PaneContext) -> HeaderLine:
     """Return the counts; free is what a scheduler would give, idle is held and unused, and they are never added."""
     view = context.view
-    summaries = SUMMARIES.all(view, context.now).values()
+    known = SUMMARIES.all(view, context.now)
+    summaries = known.of.values()
     busy, idle, broken, unknown = (
         sum(getattr(s, part) for s in summaries) for part in ("busy", "idle", "broken", "unknown")
     )
@@ -73,6 +74,7 @@ def _counts(context: PaneContext) -> HeaderLine:
     cells += [Cell.of(("busy ", "dim"), (str(busy), "busy")), Cell.of(("idle ", "dim"), (str(idle), "idle"))]
     cells.append(Cell.of(("free ", "dim"), (free, "unknown" if free == "?" else "free")))
     cells += [Cell.of(("waiting ", "dim"), (str(waiting), "info"))] if waiting else []
+    cells += [Cell(f"{known.missing} nodes not counted yet", "dim")] if known.missing else []
     return cells, []
 
 

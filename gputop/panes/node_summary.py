@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from gputop.fleet import GpuState, NodeState, View
-from gputop.fleet.allocation import Allocation, allocations, used_by_node
+from gputop.fleet import GpuState, NodeState, View, WorkloadState
+from gputop.fleet.allocation import Allocation, allocations, tells_of_workloads
 from gputop.model.facts import Presence
 from gputop.model.identity import NodeKey
 from gputop.panes.format import age, last
@@ -17,9 +17,10 @@ from gputop.panes.links import PcieLink
 from gputop.panes.words import BROKEN
 
 _MAIN: Final = ("nvidia.com/gpu", "amd.com/gpu")
-_ANEW_AT_ONCE: Final = 128
-"""Nodes summed up anew for one look at the fleet, so that a key press never waits for all of a large one.
-A node beyond that keeps its last summary until the next look."""
+SMALL_FLEET: Final = 64
+"""Nodes up to which all are summed up anew in one look."""
+_ANEW_AT_ONCE: Final = 16
+"""Nodes of a larger fleet that are summed up anew in one look: about 5 ms."""
 
 
 class Sum(Struct, frozen=True, gc=False):
@@ -156,14 +157,14 @@ def _first_holder(digests: Iterable[GpuDigest]) -> str:
 
 
 class Told(Struct, frozen=True):
-    """What workloads ask for on a node, and whether anybody tells.
+    """The workloads on a node, and whether anybody tells of them.
 
     Attributes:
-        used: Count by resource.
-        known: The source of the node's device counts tells of workloads too.
+        placed: Its workloads.
+        known: A source that counts the node's devices tells of workloads too.
     """
 
-    used: dict[str, float]
+    placed: tuple[WorkloadState, ...]
     known: bool
 
 
@@ -175,7 +176,7 @@ def summarise(
     Args:
         node: The node.
         gpus: Its boards and instances.
-        told: What workloads ask for on it.
+        told: Its workloads.
         now: The time on screen.
         before: Its last summary, whose digests are taken over for boards that are the same objects.
     """
@@ -186,7 +187,7 @@ def summarise(
         old = made.get(id(gpu))
         digests.append(old if old is not None and now <= old.until else digest(gpu, now))
     there = [d for g, d in zip(boards, digests, strict=True) if g.presence is Presence.PRESENT]
-    resources = allocations(node, told.used, workloads_told=told.known) if node.devices else ()
+    resources = allocations(node, told.placed, workloads_told=told.known) if node.devices else ()
     allocation = next((a for a in resources if a.resource in _MAIN), None)
     found = _node_findings(node, len(boards), now) + _allocation_findings(allocation, len(boards))
     found += [f for d in digests for f in d.findings]
@@ -232,51 +233,72 @@ class _Made(Struct):
     at: float
 
 
+class Known(Struct, frozen=True):
+    """The summaries of a fleet as far as they are made.
+
+    Attributes:
+        of: Summaries by node.
+        due: Nodes whose summary is not there yet or is an earlier one.
+        missing: How many of them have none.
+    """
+
+    of: dict[NodeKey, NodeSummary]
+    due: tuple[NodeKey, ...]
+    missing: int
+
+
 class Summaries:
     """The summaries of a fleet, made anew only for nodes whose records are other objects than before."""
 
     def __init__(self) -> None:
         self._made: dict[NodeKey, _Made] = {}
         self._view: View | None = None
-        self._used: dict[NodeKey, dict[str, float]] = {}
-        self._tellers: set[tuple[str, str]] = set()
+        self._known: Known | None = None
+        self._known_at = math.nan
 
     def of(self, view: View, key: NodeKey, now: float) -> NodeSummary:
         """Return a node's summary as of `view`."""
-        made = self._of(view, key)
-        if made is not None and self._holds(made, view, now):
+        self._take(view)
+        made = self._made.get(key)
+        # What counts from now, such as how long an exporter is silent, is told anew each second.
+        silent = made is not None and now != made.at and any(c.silent for c in made.node.coverage)
+        if made is not None and not silent and self._holds(made, view, now):
             return made.summary
         return self._make(view, key, now, made)
 
-    def all(self, view: View, now: float) -> dict[NodeKey, NodeSummary]:
+    def all(self, view: View, now: float) -> Known:
         """Return the summaries of all nodes.
 
-        In a fleet of hundreds of nodes of which all changed at once, some are those of the last look.
+        Of hundreds of nodes that changed at once only some are summed up here, so that a key press never
+        waits for a large fleet; the others are told as due, for `of` to be asked when there is time.
         """
         self._take(view)
-        anew = 0
+        if self._known is not None and self._known_at == now and not self._known.due:
+            return self._known
         found: dict[NodeKey, NodeSummary] = {}
+        due: list[NodeKey] = []
+        at_once = _ANEW_AT_ONCE if len(view.nodes) > SMALL_FLEET else SMALL_FLEET
+        missing = anew = 0
         for key in view.nodes:
             made = self._made.get(key)
-            if made is None or (anew < _ANEW_AT_ONCE and not self._holds(made, view, now)):
-                anew += made is not None
+            if made is not None and self._holds(made, view, now):
+                found[key] = made.summary
+            elif anew < at_once:
+                anew += 1
                 found[key] = self._make(view, key, now, made)
             else:
-                found[key] = made.summary
-        return found
-
-    def _of(self, view: View, key: NodeKey) -> _Made | None:
-        self._take(view)
-        return self._made.get(key)
+                due.append(key)
+                if made is None:
+                    missing += 1
+                else:
+                    found[key] = made.summary
+        self._known, self._known_at = Known(found, tuple(due), missing), now
+        return self._known
 
     def _take(self, view: View) -> None:
         if view is self._view:
             return
-        self._view = view
-        self._used = used_by_node(view.workloads.values()) if view.workloads else {}
-        self._tellers = {
-            (w.origin.source, w.node.cluster if w.node else w.workload.cluster) for w in view.workloads.values()
-        }
+        self._view, self._known = view, None
         for gone in self._made.keys() - view.nodes.keys():
             del self._made[gone]
 
@@ -285,30 +307,21 @@ class Summaries:
         node = made.node
         if view.nodes[node.key] is not node or now > made.summary.until:
             return False
-        # What counts from now, such as how long an exporter is silent, is told anew each second.
-        if now != made.at and any(c.silent for c in node.coverage):
+        if view.placed.get(node.key, ()) is not made.told.placed:
             return False
         gpus = view.gpus
         for gpu in made.gpus:
             if gpus.get(gpu.key) is not gpu:
                 return False
-        return made.told == self._told(node)
-
-    def _told(self, node: NodeState) -> Told:
-        if not node.devices:
-            return _NOTHING_TOLD
-        known = any((o.source, node.key.cluster) in self._tellers for _, o in node.devices)
-        return Told(self._used.get(node.key, {}), known)
+        return made.told.known == tells_of_workloads(view, node)
 
     def _make(self, view: View, key: NodeKey, now: float, before: _Made | None) -> NodeSummary:
         node, gpus = view.nodes[key], view.on_node(key)
-        told = self._told(node)
+        told = Told(view.placed.get(key, ()), tells_of_workloads(view, node))
         summary = summarise(node, gpus, told, now, before.summary if before else None)
         self._made[key] = _Made(node, gpus, told, summary, now)
         return summary
 
-
-_NOTHING_TOLD: Final = Told({}, known=False)
 
 SUMMARIES: Final = Summaries()
 """Shared by the panes, so that each node is summed up once."""

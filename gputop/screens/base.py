@@ -1,5 +1,6 @@
 """What all screens of the app share: keys from the registry, movement, a tick."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from gputop.widgets.canvas import LineCanvas
@@ -23,8 +24,14 @@ _MOVES: Final = {
 class WatchScreen(QuietScreen[None]):
     """A screen that shows the fleet and is drawn anew by the app's one timer."""
 
+    def steps(self) -> Iterator[None]:
+        """Bring what is shown up to date, in steps between which other things may come first."""
+        yield from ()
+
     def tick(self) -> None:
-        """Bring what is shown up to date; called about once a second while the screen is in sight."""
+        """Bring what is shown up to date at once."""
+        for _ in self.steps():
+            pass
 
     def movable(self) -> LineCanvas | None:
         """Return the widget that movement keys move."""

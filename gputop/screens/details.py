@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec import structs
@@ -135,7 +136,7 @@ class DetailsScreen(WatchScreen):
             series=app.session.fleet.history.series,
         )
 
-    def tick(self) -> None:
+    def steps(self) -> Iterator[None]:
         """Bring charts and text up to date."""
         if not self.is_mounted:
             return
@@ -146,6 +147,7 @@ class DetailsScreen(WatchScreen):
         app = self.watch_app
         marks = [Cell(f" {m} ", "alert") for m in (app.session.mark, "PAUSED" if app.paused else "") if m]
         self.query_one("#details-title", StatusLines).set_line(0, detail_title(context, self._key), marks)
+        yield
         self._show_span()
         self._keep_hours_fresh()
         self.query_one(TextView).set_lines(detail_lines(context, self._key))

@@ -1,5 +1,7 @@
 """The heat map: one glyph a GPU, for thousands at a glance."""
 
+from collections.abc import Iterator
+
 from textual.app import ComposeResult
 from textual.events import ScreenResume
 
@@ -51,7 +53,7 @@ class HeatScreen(WatchScreen):
     def _glyph(self, key: object) -> tuple[str, str]:
         return heat_glyph(self._shown or self.context(), key)
 
-    def tick(self) -> None:
+    def steps(self) -> Iterator[None]:
         """Bring the map up to date."""
         if not self.is_mounted:
             return
@@ -60,6 +62,7 @@ class HeatScreen(WatchScreen):
         changes = self.watch_app.take_changes()
         rows = heat_rows(context) if first or changes.rows else None
         self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
+        yield
         title = self.query_one("#heat-title", StatusLines)
         title.set_line(0, [Cell("Utilisation", "title"), *legend(context)])
         self._tell_cursor()

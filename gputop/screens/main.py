@@ -1,7 +1,7 @@
 """The main screen: header, the rows of one pane, what runs below them, keys."""
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from textual.app import ComposeResult
@@ -110,7 +110,7 @@ class MainScreen(WatchScreen):
         """Return what the pane in sight needs to be read."""
         return self.pane.pane.demand(self.context())
 
-    def tick(self) -> None:
+    def steps(self) -> Iterator[None]:
         """Bring header, rows and footer up to date."""
         if not self.is_mounted:
             return
@@ -122,11 +122,13 @@ class MainScreen(WatchScreen):
         began = time.perf_counter()
         if state.take_order(context, time.monotonic(), rows_changed=self._changes.rows):
             state.took(time.perf_counter() - began)
+        yield
         self._place_columns(context)
         self.table.set_empty(state.pane.empty(context))
-        self.table.update(state.order)
-        self._tick_lower(context)
+        yield from self.table.updating(state.order)
+        yield from self._lower_steps(context)
         self._tick_header(context)
+        yield
         self.query_one(Footer).show(state.pane.id)
 
     def _place_columns(self, context: PaneContext) -> None:
@@ -136,10 +138,10 @@ class MainScreen(WatchScreen):
             self._columns = columns
             self.table.set_columns(columns)
 
-    def _tick_lower(self, context: PaneContext) -> None:
+    def _lower_steps(self, context: PaneContext) -> Iterator[None]:
         if self.lower.display:
             self.lower.set_empty(self._lower_pane.empty(context))
-            self.lower.update(self._lower_pane.order(context))
+            yield from self.lower.updating(self._lower_pane.order(context))
 
     def _tick_header(self, context: PaneContext) -> None:
         header = self.query_one("#header", StatusLines)

@@ -12,14 +12,19 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing, suppress
 from typing import Final
 
+import msgspec
+
 from gputop.model.facts import Batch
 from gputop.model.status import SourceState, SourceStatus
 from gputop.model.text import clean
+from gputop.pace import Pace
 from gputop.sources.base import DemandBoard, Source, SourceError
 
 _LOG: Final = logging.getLogger(__name__)
 _FIRST_RETRY_S: Final = 1.0
 _LAST_RETRY_S: Final = 30.0
+_FACTS_AT_ONCE: Final = 8
+"""Facts of a batch that are applied before the clock is looked at."""
 _LATE_IS_DOWN: Final = 4.0
 """A source that is late by this many deadlines is called down, though it is still waited for."""
 _TELL_EVERY_S: Final = 1.0
@@ -149,12 +154,18 @@ class Supervisor:
             batch = pending.result()
             if batch is None:
                 return
-            self._apply(batch)
+            await self._apply_in_parts(batch)
             driven.failures = 0
             if batch.round_done:
                 driven.first_round.set()
             self._heard(driven, whole=batch.round_done)
             await asyncio.sleep(0)
+
+    async def _apply_in_parts(self, batch: Batch) -> None:
+        pace = Pace()
+        for start in range(0, max(1, len(batch.facts)), _FACTS_AT_ONCE):
+            self._apply(msgspec.structs.replace(batch, facts=batch.facts[start : start + _FACTS_AT_ONCE]))
+            await pace.rest()
 
     async def _wait(self, driven: _Driven, pending: asyncio.Future[Batch | None], deadline_s: float) -> None:
         began = time.monotonic()

@@ -1,32 +1,24 @@
-"""The screen over the simulated NVML alone, as on a machine with 8 GPUs: what the benchmark measures.
+"""`gputop --nvml-only` over the simulated NVML, as on a machine with GPUs: what the benchmark measures.
 
-python -m tests.bench.nvml_screen [SCENARIO] [options of gputop]
+python -m tests.bench.nvml_screen SCENARIO [options of gputop]
 """
 
-import os
 import sys
-from pathlib import Path
 
-from gputop.app import GputopApp, run
-from gputop.config.config import load
-from gputop.session import Session
-from gputop.sources.nvml.source import NvmlSource
-from gputop.terminal import abilities
-from gputop.themes.loader import load_themes
+from gputop.cli import main
+from gputop.sources.nvml import source
 
 
-def main() -> int:
-    """Run the screen until it is left."""
-    scenario = sys.argv[1] if len(sys.argv) > 1 else "healthy-node"
-    flags = {"pane": "gpus", "nvml_only": True}
-    if len(sys.argv) > 2:
-        flags["theme"] = sys.argv[2]
-    config = load(flags, {}, Path("/nonexistent"))
-    child = ["-m", "gputop.sources.nvml.child"]
-    command = [sys.executable, "-m", "gputop.demo.nvml", "--scenario", scenario, "--", *child]
-    session = Session(config, [NvmlSource("gpu-001", command, "bench")])
-    return run(GputopApp(session, load_themes(None), abilities(os.environ, sys.stderr.encoding)), mouse=False)
+def _run(scenario: str, *options: str) -> None:
+    def command() -> tuple[str, ...]:
+        demo = ("-m", "gputop.demo.nvml", "--scenario", scenario, "--")
+        return sys.executable, *demo, "-m", "gputop.sources.nvml.child"
+
+    # All but the library that the child loads is what a user runs, the command line included.
+    source.default_command = command
+    sys.argv = ["gputop", "--nvml-only", "--pane", "gpus", "--no-mouse", *options]
+    main()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _run(*sys.argv[1:])

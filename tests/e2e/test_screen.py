@@ -227,10 +227,10 @@ async def test_the_footer_names_only_keys_that_do_something_there() -> None:
         assert "> sort" not in screen
 
 
-async def test_marks_and_cursor_stay_with_their_gpus_when_the_order_turns() -> None:
+async def test_marks_and_cursor_stay_with_their_gpus_when_the_order_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = app(Told(*_facts()))
     copied: list[str] = []
-    screen.copy_to_clipboard = copied.append
+    monkeypatch.setattr(screen, "copy_to_clipboard", copied.append)
     async with screen.run_test(size=(120, 30)) as pilot:
         await shows(pilot, "97%")
         await pilot.press("j", "space", "j", "I", "greater_than_sign")

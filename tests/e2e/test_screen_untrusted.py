@@ -52,10 +52,10 @@ def _obeys_markup(pilot: Pilot[None]) -> bool:
 
 
 @pytest.mark.parametrize("unicode", [True, False])
-async def test_hostile_text_is_shown_and_does_nothing(unicode: bool) -> None:
+async def test_hostile_text_is_shown_and_does_nothing(monkeypatch: pytest.MonkeyPatch, unicode: bool) -> None:
     screen = app(Told(*_facts()), unicode=unicode)
     copied: list[str] = []
-    screen.copy_to_clipboard = copied.append
+    monkeypatch.setattr(screen, "copy_to_clipboard", copied.append)
     async with screen.run_test(size=(200, 50)) as pilot:
         await shows(pilot, "50%", "[bold red]x")
         seen = ""

@@ -1,5 +1,7 @@
 """The Fleet pane: what each node is worth, and what is said of it first."""
 
+from typing import Any
+
 import pytest
 
 from gputop.fleet import Fleet
@@ -8,6 +10,7 @@ from gputop.model.identity import NodeKey, NodeRef
 from gputop.model.reading import NOT_SUPPORTED
 from gputop.model.workload import Holder
 from gputop.panes.header import header_lines
+from gputop.panes.node_summary import SUMMARIES
 from tests.unit.panes.look import (
     EXPORTER,
     FULL,
@@ -166,7 +169,7 @@ def test_the_slowest_pcie_link_of_a_node_is_marked_under_load_alone(fleet):
     assert shown(fleet, "gpu-a01", "pcie") == "5x16"
     tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **FULL, **SLOW_LINK), roster("gpu-a01", 0, 1))
     assert shown(fleet, "gpu-a01", "pcie") == "1x16!"
-    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **{**FULL, **SLOW_LINK, "utilization": 0.0}))
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **FULL | SLOW_LINK | {"utilization": 0.0}))
     assert shown(fleet, "gpu-a01", "pcie") == "1x16"
 
 
@@ -178,8 +181,8 @@ def test_how_many_pods_is_unknown_where_nobody_can_say_of_some_gpu(fleet):
     assert shown(fleet, "gpu-a01", "holders") == "1"
 
 
-SLOW_LINK = {"pcie_generation": 1.0, "pcie_generation_max": 5.0, "pcie_width": 16.0, "pcie_width_max": 16.0}
-FULL_LINK = {**SLOW_LINK, "pcie_generation": 5.0}
+SLOW_LINK: dict[str, Any] = {"pcie_generation": 1.0, "pcie_generation_max": 5.0, "pcie_width": 16.0, "pcie_width_max": 16.0}
+FULL_LINK: dict[str, Any] = {**SLOW_LINK, "pcie_generation": 5.0}
 
 
 @pytest.mark.parametrize(
@@ -268,11 +271,16 @@ def test_busy_idle_and_broken_are_never_added_to_free(fleet):
 
 def test_a_large_fleet_is_summed_up_bit_by_bit_and_ends_exact(fleet):
     hosts = [f"n{i:03}" for i in range(300)]
-    for load in (90.0, 0.0):
+    for load, counted in ((90.0, "busy 300"), (0.0, "busy 0")):
         for host in hosts:
             tell(fleet, PROMETHEUS, NOW, gpu(host, 0, utilization=load), roster(host, 0), stale_after_s=60.0)
-        looks = [header(fleet, 1) for _ in range(3)]
-    assert "busy 0" in looks[-1]
+        first = header(fleet, 1)
+        assert counted not in first
+        assert ("nodes not counted yet" in first) == (load > 0)
+        for key in SUMMARIES.all(fleet.view(), NOW).due:
+            SUMMARIES.of(fleet.view(), key, NOW)
+        assert counted in header(fleet, 1)
+        assert "not counted" not in header(fleet, 1)
 
 
 def test_two_fleets_with_the_same_version_do_not_share_their_workloads():
