@@ -169,7 +169,8 @@ def test_the_slowest_pcie_link_of_a_node_is_marked_under_load_alone(fleet):
     assert shown(fleet, "gpu-a01", "pcie") == "5x16"
     tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **FULL, **SLOW_LINK), roster("gpu-a01", 0, 1))
     assert shown(fleet, "gpu-a01", "pcie") == "1x16!"
-    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **FULL | SLOW_LINK | {"utilization": 0.0}))
+    idle: dict[str, Any] = {**FULL, **SLOW_LINK, "utilization": 0.0}
+    tell(fleet, NVML, NOW, gpu("gpu-a01", 1, **idle))
     assert shown(fleet, "gpu-a01", "pcie") == "1x16"
 
 
@@ -181,7 +182,12 @@ def test_how_many_pods_is_unknown_where_nobody_can_say_of_some_gpu(fleet):
     assert shown(fleet, "gpu-a01", "holders") == "1"
 
 
-SLOW_LINK: dict[str, Any] = {"pcie_generation": 1.0, "pcie_generation_max": 5.0, "pcie_width": 16.0, "pcie_width_max": 16.0}
+SLOW_LINK: dict[str, Any] = {
+    "pcie_generation": 1.0,
+    "pcie_generation_max": 5.0,
+    "pcie_width": 16.0,
+    "pcie_width_max": 16.0,
+}
 FULL_LINK: dict[str, Any] = {**SLOW_LINK, "pcie_generation": 5.0}
 
 
