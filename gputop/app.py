@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Iterable
@@ -28,6 +29,7 @@ from gputop.session import Session
 from gputop.terminal import TerminalAbilities, is_lost, on_ending_signals, on_release_signals
 from gputop.themes.loader import Themes, fitting_theme
 from gputop.themes.theme import to_textual
+from gputop.threads import in_thread
 from gputop.widgets import left_crop
 
 _INTERVALS_S: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0)
@@ -76,7 +78,8 @@ class GputopApp(App[None]):
         self._presence = presence
         self._frozen: tuple[View, float] | None = None
         self._drawing: Worker[None] | None = None
-        self._counted_at = 0.0
+        self._draw_again = False
+        self._count_at = 0.0
         self._pending = Changes(rows=True)
         self._checked_tty_at = self._expired_at = time.monotonic()
         config = session.config
@@ -172,32 +175,46 @@ class GputopApp(App[None]):
         if now - self._expired_at >= _EXPIRE_EVERY_S:
             self._expired_at = now
             self.session.fleet.expire(self.session.now(), _KEEP_S)
-        screen = self.screen
-        if not isinstance(screen, WatchScreen):
-            return
+        if isinstance(self.screen, WatchScreen):
+            self.draw(self.screen)
+        if now >= self._count_at and len(self.shown_view().nodes) > SMALL_FLEET:
+            self._count_at = math.inf
+            self.run_worker(self._count_nodes(), group="counting")
+
+    def draw(self, screen: WatchScreen) -> None:
+        """Bring a screen up to date: at once, or between other things where the fleet is large."""
         if len(self.shown_view().nodes) <= SMALL_FLEET:
             screen.tick()
         elif self._drawing is None or self._drawing.is_finished:
             # Not here, where keys would wait until it is through.
             self._drawing = self.run_worker(self._draw(screen), group="drawing")
+        else:
+            self._draw_again = True
 
     async def _draw(self, screen: WatchScreen) -> None:
-        """Bring a screen up to date between other things, then sum up the nodes that it left for later."""
         pace = Pace()
-        for _ in screen.steps():
-            await pace.rest()
-            if screen is not self.screen:
-                return
+        self._draw_again = True
+        while self._draw_again:
+            self._draw_again = False
+            for work in screen.steps():
+                if work is not None:
+                    await in_thread(work, "order")
+                await pace.rest()
+                if screen is not self.screen:
+                    return
+
+    async def _count_nodes(self) -> None:
+        """Sum up the nodes that looks at the fleet left for later."""
+        pace = Pace()
         known = SUMMARIES.all(self.shown_view(), self.shown_now())
-        if not known.missing and time.monotonic() - self._counted_at < _COUNT_EVERY_S:
-            # A round of a source comes in several parts, and not each is worth summing up all nodes.
-            return
-        self._counted_at = time.monotonic()
+        # A round of a source comes in several parts, and not each is worth summing up all nodes.
+        rest_s = 0.0 if known.missing else _COUNT_EVERY_S
         for key in known.due:
             view = self.shown_view()
             if key in view.nodes:
                 SUMMARIES.of(view, key, self.shown_now())
             await pace.rest()
+        self._count_at = time.monotonic() + rest_s
 
     def _leave(self, code: int) -> None:
         self.exit(return_code=code)

@@ -7,7 +7,7 @@ and holds up every key meanwhile. Nearly nothing of that is garbage: the fleet's
 import gc
 from typing import Final
 
-_YOUNG: Final = 10_000
+_YOUNG: Final = 2_000
 """Objects made before the young ones are looked through; the default of 700 is for small programs."""
 
 

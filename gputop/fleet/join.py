@@ -180,7 +180,7 @@ class Joiner:
             self._move_gpu(key, GpuKey(new.cluster, new.host, key.uuid, key.instance))
         for uid, workload in self._store.workloads.on(old).items():
             self._store.workloads.put(uid, msgspec.structs.replace(workload, node=new))
-        del self._store.nodes[old]
+        self._store.drop_node(old)
         self._store.changes.nodes.discard(old)
         self._store.changes.rows = True
         self._hosts.move(old, new)
@@ -196,7 +196,7 @@ class Joiner:
         for node in {k.node for k in old}:
             state = self._store.nodes[node]
             if not state.gpus and not state.devices:
-                del self._store.nodes[node]
+                self._store.drop_node(node)
                 self._store.changes.nodes.discard(node)
                 self._hosts.forget(node)
         if old:

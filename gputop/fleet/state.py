@@ -205,6 +205,7 @@ class View(Struct, frozen=True, gc=False):
     Attributes:
         version: Grows with every change.
         nodes: Nodes by key.
+        revisions: Grows, by node, with every new record of the node's own GPUs.
         gpus: Boards and MIG instances by key.
         workloads: Workloads by (cluster, uid).
         placed: Workloads by the node they are on.
@@ -214,6 +215,7 @@ class View(Struct, frozen=True, gc=False):
 
     version: int
     nodes: Mapping[NodeKey, NodeState]
+    revisions: Mapping[NodeKey, int]
     gpus: Mapping[GpuKey, GpuState]
     workloads: Mapping[tuple[str, str], WorkloadState]
     placed: Mapping[NodeKey, tuple[WorkloadState, ...]]

@@ -29,6 +29,7 @@ class Store:
         self.history = History()
         self.changes = Changes()
         self._version = 0
+        self._revisions: dict[NodeKey, int] = {}
 
     def snapshot(self) -> View:
         """Return the tables as they are now."""
@@ -37,6 +38,7 @@ class Store:
         return View(
             version=self._version,
             nodes=dict(self.nodes),
+            revisions=dict(self._revisions),
             gpus=dict(self.gpus),
             workloads=workloads.by_key,
             placed=workloads.placed,
@@ -49,7 +51,16 @@ class Store:
         if node.key not in self.nodes:
             self.changes.rows = True
         self.nodes[node.key] = node
+        self._revise(node.key)
         self.changes.nodes.add(node.key)
+
+    def drop_node(self, key: NodeKey) -> None:
+        """Remove a node's record; its GPUs are moved or dropped by the caller."""
+        del self.nodes[key]
+        self._revisions.pop(key, None)
+
+    def _revise(self, key: NodeKey) -> None:
+        self._revisions[key] = self._revisions.get(key, 0) + 1
 
     def ensure_gpu(self, key: GpuKey) -> GpuState:
         """Return the record of a GPU, made empty and put into its node's list if it is new."""
@@ -83,6 +94,7 @@ class Store:
         """Replace a GPU's record; `changed` tells whether anything but a time differs."""
         before = self.gpus[state.key]
         self.gpus[state.key] = state
+        self._revise(state.key.node)
         if (state.bus_id, state.mig_uuid) != (before.bus_id, before.mig_uuid):
             self.registry.remove(state.key, before.bus_id, before.mig_uuid)
             self.registry.add(state.key, state.bus_id, state.mig_uuid)

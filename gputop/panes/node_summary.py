@@ -223,11 +223,11 @@ def summarise(
     )
 
 
-class _Made(Struct):
+class _Made(Struct, gc=False):
     """A summary with the records it was made from."""
 
     node: NodeState
-    gpus: tuple[GpuState, ...]
+    revision: int
     told: Told
     summary: NodeSummary
     at: float
@@ -237,14 +237,17 @@ class Known(Struct, frozen=True):
     """The summaries of a fleet as far as they are made.
 
     Attributes:
-        of: Summaries by node.
-        due: Nodes whose summary is not there yet or is an earlier one.
-        missing: How many of them have none.
+        of: Summaries by node; one that is asked for later is put in.
+        due: Nodes whose summary was not there or was an earlier one at that look.
     """
 
     of: dict[NodeKey, NodeSummary]
     due: tuple[NodeKey, ...]
-    missing: int
+
+    @property
+    def missing(self) -> int:
+        """How many nodes have no summary yet."""
+        return sum(1 for key in self.due if key not in self.of)
 
 
 class Summaries:
@@ -273,12 +276,12 @@ class Summaries:
         waits for a large fleet; the others are told as due, for `of` to be asked when there is time.
         """
         self._take(view)
-        if self._known is not None and self._known_at == now and not self._known.due:
+        if self._known is not None and self._known_at == now:
             return self._known
         found: dict[NodeKey, NodeSummary] = {}
         due: list[NodeKey] = []
         at_once = _ANEW_AT_ONCE if len(view.nodes) > SMALL_FLEET else SMALL_FLEET
-        missing = anew = 0
+        anew = 0
         for key in view.nodes:
             made = self._made.get(key)
             if made is not None and self._holds(made, view, now):
@@ -288,11 +291,9 @@ class Summaries:
                 found[key] = self._make(view, key, now, made)
             else:
                 due.append(key)
-                if made is None:
-                    missing += 1
-                else:
+                if made is not None:
                     found[key] = made.summary
-        self._known, self._known_at = Known(found, tuple(due), missing), now
+        self._known, self._known_at = Known(found, tuple(due)), now
         return self._known
 
     def _take(self, view: View) -> None:
@@ -309,17 +310,17 @@ class Summaries:
             return False
         if view.placed.get(node.key, ()) is not made.told.placed:
             return False
-        gpus = view.gpus
-        for gpu in made.gpus:
-            if gpus.get(gpu.key) is not gpu:
-                return False
+        if view.revisions[node.key] != made.revision:
+            return False
         return made.told.known == tells_of_workloads(view, node)
 
     def _make(self, view: View, key: NodeKey, now: float, before: _Made | None) -> NodeSummary:
-        node, gpus = view.nodes[key], view.on_node(key)
+        node = view.nodes[key]
         told = Told(view.placed.get(key, ()), tells_of_workloads(view, node))
-        summary = summarise(node, gpus, told, now, before.summary if before else None)
-        self._made[key] = _Made(node, gpus, told, summary, now)
+        summary = summarise(node, view.on_node(key), told, now, before.summary if before else None)
+        self._made[key] = _Made(node, view.revisions[key], told, summary, now)
+        if self._known is not None:
+            self._known.of[key] = summary
         return summary
 
 

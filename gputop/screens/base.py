@@ -1,6 +1,6 @@
 """What all screens of the app share: keys from the registry, movement, a tick."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from gputop.widgets.canvas import LineCanvas
@@ -21,17 +21,26 @@ _MOVES: Final = {
 }
 
 
+Step = Callable[[], None] | None
+"""What is to be done next, in any thread, or None when it was done on the screen."""
+
+
 class WatchScreen(QuietScreen[None]):
     """A screen that shows the fleet and is drawn anew by the app's one timer."""
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Step]:
         """Bring what is shown up to date, in steps between which other things may come first."""
         yield from ()
 
     def tick(self) -> None:
         """Bring what is shown up to date at once."""
-        for _ in self.steps():
-            pass
+        for work in self.steps():
+            if work is not None:
+                work()
+
+    def redraw(self) -> None:
+        """Bring what is shown up to date as soon as the size of the fleet lets it be."""
+        self.watch_app.draw(self)
 
     def movable(self) -> LineCanvas | None:
         """Return the widget that movement keys move."""

@@ -20,7 +20,7 @@ from gputop.panes.charts import CHARTS, ChartKind, draw
 from gputop.panes.details import detail_lines, detail_title
 from gputop.panes.errors import QUANTITIES as ERROR_QUANTITIES
 from gputop.panes.memory import QUANTITIES as MEMORY_QUANTITIES
-from gputop.screens.base import WatchScreen
+from gputop.screens.base import Step, WatchScreen
 from gputop.screens.footer import Footer
 from gputop.sources.base import SourceError
 from gputop.widgets.canvas import LineCanvas
@@ -77,7 +77,7 @@ class DetailsScreen(WatchScreen):
         self.query_one(TextView).focus()
         self._want_everything()
         self._fit(self.size.width, self.size.height)
-        self.tick()
+        self.redraw()
         if self._start_at:
             lines = self.query_one(TextView).plain.splitlines()
             wanted = self._start_at.casefold()
@@ -87,7 +87,7 @@ class DetailsScreen(WatchScreen):
     def on_resize(self, event: Resize) -> None:
         """Give way to the text where there is little room."""
         self._fit(event.size.width, event.size.height)
-        self.tick()
+        self.redraw()
 
     def on_unmount(self) -> None:
         """Stop waiting for a range query, and want no more than before."""
@@ -136,7 +136,7 @@ class DetailsScreen(WatchScreen):
             series=app.session.fleet.history.series,
         )
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Step]:
         """Bring charts and text up to date."""
         if not self.is_mounted:
             return
@@ -147,7 +147,7 @@ class DetailsScreen(WatchScreen):
         app = self.watch_app
         marks = [Cell(f" {m} ", "alert") for m in (app.session.mark, "PAUSED" if app.paused else "") if m]
         self.query_one("#details-title", StatusLines).set_line(0, detail_title(context, self._key), marks)
-        yield
+        yield None
         self._show_span()
         self._keep_hours_fresh()
         self.query_one(TextView).set_lines(detail_lines(context, self._key))
@@ -187,7 +187,7 @@ class DetailsScreen(WatchScreen):
         self._span = (self._span + 1) % len(_SPANS)
         self._hours = {}
         self._ask(self._key)
-        self.tick()
+        self.redraw()
 
     def _keep_hours_fresh(self) -> None:
         due = time.monotonic() - self._asked_at >= _ASK_AGAIN_S
@@ -214,7 +214,7 @@ class DetailsScreen(WatchScreen):
                 self._words = Cell(f"{name}: Prometheus has nothing of this GPU", "warn")
         except SourceError as error:
             self._words = Cell(f"{name}: {clean(error.reason)}", "warn")
-        self.tick()
+        self.redraw()
 
     def do_details(self) -> None:
         """Leave by the key that opened it."""

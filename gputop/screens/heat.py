@@ -8,7 +8,7 @@ from textual.events import ScreenResume
 from gputop.model.identity import GpuKey
 from gputop.panes.base import PaneContext
 from gputop.panes.heat import heat_glyph, heat_rows, heat_summary, legend
-from gputop.screens.base import WatchScreen
+from gputop.screens.base import Step, WatchScreen
 from gputop.screens.details import DetailsScreen
 from gputop.screens.footer import Footer
 from gputop.widgets.canvas import LineCanvas
@@ -35,11 +35,11 @@ class HeatScreen(WatchScreen):
     def on_mount(self) -> None:
         """Show the map at once."""
         self.query_one(Heatmap).focus()
-        self.tick()
+        self.redraw()
 
     def on_screen_resume(self, _event: ScreenResume) -> None:
         """Show what changed while another screen was on top."""
-        self.tick()
+        self.redraw()
 
     def movable(self) -> LineCanvas | None:
         """Return the map."""
@@ -53,7 +53,7 @@ class HeatScreen(WatchScreen):
     def _glyph(self, key: object) -> tuple[str, str]:
         return heat_glyph(self._shown or self.context(), key)
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Step]:
         """Bring the map up to date."""
         if not self.is_mounted:
             return
@@ -62,7 +62,7 @@ class HeatScreen(WatchScreen):
         changes = self.watch_app.take_changes()
         rows = heat_rows(context) if first or changes.rows else None
         self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
-        yield
+        yield None
         title = self.query_one("#heat-title", StatusLines)
         title.set_line(0, [Cell("Utilisation", "title"), *legend(context)])
         self._tell_cursor()

@@ -1,7 +1,7 @@
 """The main screen: header, the rows of one pane, what runs below them, keys."""
 
-import time
 from collections.abc import Hashable, Iterator
+from functools import partial
 from typing import Final
 
 from textual.app import ComposeResult
@@ -15,7 +15,7 @@ from gputop.panes.filter import problem_of
 from gputop.panes.header import header_lines
 from gputop.panes.processes import ProcessesPane
 from gputop.panes.registry import PANES
-from gputop.screens.base import WatchScreen
+from gputop.screens.base import Step, WatchScreen
 from gputop.screens.footer import Footer
 from gputop.screens.state import PaneState
 from gputop.widgets.cells import Cell
@@ -62,11 +62,11 @@ class MainScreen(WatchScreen):
     def on_resize(self, event: Resize) -> None:
         """Give way to the rows where there is little room."""
         self._fit(event.size.height)
-        self.tick()
+        self.redraw()
 
     def on_screen_resume(self, _event: ScreenResume) -> None:
         """Show what changed while another screen was on top."""
-        self.tick()
+        self.redraw()
 
     # -- what is shown ----------------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class MainScreen(WatchScreen):
         """Return what the pane in sight needs to be read."""
         return self.pane.pane.demand(self.context())
 
-    def steps(self) -> Iterator[None]:
+    def steps(self) -> Iterator[Step]:
         """Bring header, rows and footer up to date."""
         if not self.is_mounted:
             return
@@ -118,17 +118,16 @@ class MainScreen(WatchScreen):
         self._changes = self.watch_app.take_changes()
         self._follow_replacements()
         self._settle_first_pane(context)
+        yield None
         state = self.pane
-        began = time.perf_counter()
-        if state.take_order(context, time.monotonic(), rows_changed=self._changes.rows):
-            state.took(time.perf_counter() - began)
-        yield
+        if state.is_due(context, rows_changed=self._changes.rows):
+            yield partial(state.take_order, context)
         self._place_columns(context)
         self.table.set_empty(state.pane.empty(context))
         yield from self.table.updating(state.order)
         yield from self._lower_steps(context)
         self._tick_header(context)
-        yield
+        yield None
         self.query_one(Footer).show(state.pane.id)
 
     def _place_columns(self, context: PaneContext) -> None:
@@ -138,7 +137,7 @@ class MainScreen(WatchScreen):
             self._columns = columns
             self.table.set_columns(columns)
 
-    def _lower_steps(self, context: PaneContext) -> Iterator[None]:
+    def _lower_steps(self, context: PaneContext) -> Iterator[Step]:
         if self.lower.display:
             self.lower.set_empty(self._lower_pane.empty(context))
             yield from self.lower.updating(self._lower_pane.order(context))
@@ -213,7 +212,8 @@ class MainScreen(WatchScreen):
         self.table.focus()
         self._changes.rows = True
         self.watch_app.post_demand(self.demand())
-        self.tick()
+        self.table.update(state.order)
+        self.redraw()
         if state.cursor is not None:
             self.table.move_cursor(state.cursor)
 
@@ -276,7 +276,7 @@ class MainScreen(WatchScreen):
             self.table.action_clear_marks()
         elif self.pane.filter:
             self.pane.filter = ""
-            self.tick()
+            self.redraw()
         elif self._node is not None:
             node = self._node
             self._go("fleet")
@@ -295,7 +295,7 @@ class MainScreen(WatchScreen):
         self.query_one(Prompt).set_note(Cell(problem, "warn"))
         if not problem:
             self.pane.filter = event.value
-            self.tick()
+            self.redraw()
 
     def on_prompt_submitted(self, event: Prompt.Submitted) -> None:
         """Keep the filter and go back to the rows."""
@@ -313,13 +313,13 @@ class MainScreen(WatchScreen):
         prompt.set_note(Cell(""))
         prompt.display = False
         self.table.focus()
-        self.tick()
+        self.redraw()
 
     def do_group(self) -> None:
         """Group by the next thing the pane can be grouped by."""
         words = self.pane.next_group()
         self.query_one(Footer).say(f"grouped by {words}" if words else "not grouped")
-        self.tick()
+        self.redraw()
 
     def do_sort_next(self) -> None:
         """Sort by the next column."""
@@ -361,12 +361,12 @@ class MainScreen(WatchScreen):
         if event.table is self.table:
             self.pane.sort = (event.column, event.descending) if event.column else None
             self.table.set_sort(event.column, descending=event.descending)
-            self.tick()
+            self.redraw()
 
     def on_line_table_group_toggled(self, event: LineTable.GroupToggled) -> None:
         """Fold a group away or unfold it."""
         self.pane.toggle(str(event.group.id))
-        self.tick()
+        self.redraw()
 
     def on_line_table_activated(self, event: LineTable.Activated) -> None:
         """Open the row that enter or a double click was on."""

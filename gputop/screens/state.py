@@ -1,5 +1,6 @@
 """What the user has set for each pane; kept while another pane is in sight."""
 
+import time
 from collections.abc import Hashable, Sequence
 from typing import Final
 
@@ -44,23 +45,26 @@ class PaneState:
         """Fold a group away or unfold it."""
         self.collapsed ^= {group}
 
-    def take_order(self, context: PaneContext, monotonic: float, *, rows_changed: bool) -> bool:
-        """Compute the order if it is due; return whether it was.
+    def is_due(self, context: PaneContext, *, rows_changed: bool) -> bool:
+        """Whether the order is to be computed anew.
 
         Args:
             context: What the screen is set to.
-            monotonic: A clock for the cost, in seconds.
             rows_changed: Rows came or went.
         """
-        wanted = (self.filter, self.sort, self.group, self.collapsed, context.node)
-        rested = monotonic - self._computed_at >= self._cost_s * _ORDER_SHARE
-        if wanted == self._for and not (rested and (rows_changed or context.view.version)):
-            return False
-        self._for = wanted
-        self._computed_at = monotonic
-        self.order = self.pane.order(context)
-        return True
+        rested = time.monotonic() - self._computed_at >= self._cost_s * _ORDER_SHARE
+        return self._wanted(context) != self._for or (rested and bool(rows_changed or context.view.version))
 
-    def took(self, seconds: float) -> None:
-        """Note what computing the order cost."""
-        self._cost_s = seconds
+    def take_order(self, context: PaneContext) -> None:
+        """Compute the order; in any thread, since it is made of a view alone."""
+        wanted = self._for = self._wanted(context)
+        began = self._computed_at = time.monotonic()
+        order = self.pane.order(context)
+        if wanted == self._for:
+            # Otherwise another one was asked for meanwhile.
+            self.order = order
+        self._cost_s = time.monotonic() - began
+
+    @staticmethod
+    def _wanted(context: PaneContext) -> tuple[object, ...]:
+        return context.filter, context.sort, context.group, context.collapsed, context.node

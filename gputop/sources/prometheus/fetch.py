@@ -17,8 +17,8 @@ from gputop.sources.prometheus.client import PrometheusClient
 from gputop.sources.prometheus.flavour import Flavour, flavour
 from gputop.sources.prometheus.queries import AT_ONCE
 from gputop.sources.prometheus.refusals import LateError, SlowError
-from gputop.sources.prometheus.threads import in_thread
 from gputop.sources.tokens import Tokens
+from gputop.threads import in_thread
 
 _REMARKS_KEPT: Final = 3
 _GRACE_S: Final = 4.0

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from msgspec import Struct, structs
@@ -31,7 +32,7 @@ from gputop.sources.prometheus.queries import (
     names_for,
 )
 from gputop.sources.prometheus.selector import label_name, one_of, select
-from gputop.sources.prometheus.threads import in_thread
+from gputop.threads import in_thread
 
 _PROBE_EVERY_S: Final = 300.0
 KSM_EVERY_S: Final = 30.0
@@ -157,11 +158,13 @@ class Reader:
         yield Part(samples, asked_at, complete=lists_all, all_labels=True, gaps=self._gaps)
         if not large:
             return
+        await _let_go(samples)
         # All samples of 10,240 GPUs at once are half a gigabyte; these derive nothing from one another.
         for some in chunks([name for name in rest if name not in now], AT_ONCE):
             part = await self._values(some, asked_at)
             self._learn(part)
             yield Part(part, asked_at)
+            await _let_go(part)
 
     def _first(self, quantities: frozenset[str] | None, asked: set[str]) -> list[str]:
         return [n for n in names_for(quantities, None) if _quantity(n) in FIRST and n not in asked]
@@ -216,7 +219,8 @@ class Reader:
         parts = [f"max by ({by}) (timestamp({select([name], self._matchers)}))" for name in names]
         try:
             answers = await self._narrow.any_of(parts)
-            self._clocks.take(answers, time.time() - self._clocks.offset_s)
+            now = time.time() - self._clocks.offset_s
+            await in_thread(lambda: self._clocks.take(answers, now), "prometheus clocks")
         except SourceError as error:
             self._trouble(f"sample times could not be read: {error.reason}")
 
@@ -237,7 +241,7 @@ class Reader:
         except SourceError as error:
             self._trouble(f"times of single series could not be read, so which is the newest: {error.reason}")
             answers = []
-        self._clocks.take_own(answers, labels)
+        await in_thread(lambda: self._clocks.take_own(answers, labels), "prometheus clocks")
 
     def _raw(self, names: Sequence[str], narrowed: str = "") -> str:
         return select(names, self._matchers, narrowed)
@@ -294,19 +298,24 @@ class Reader:
         """
         part = matcher_part(self._matchers)
         answers = await asyncio.gather(
-            *(self._fetcher.query(query % ((part,) * query.count("%s"))) for _, query in KSM_QUERIES),
+            *(
+                self._fetcher.instant(
+                    query % ((part,) * query.count("%s")), partial(self._plain, name, asked_at=asked_at)
+                )
+                for name, query in KSM_QUERIES
+            ),
             return_exceptions=True,
         )
         samples: list[Sample] = []
         whole = not self._fetcher.is_partial
-        for (name, _), answer in zip(KSM_QUERIES, answers, strict=True):
+        for answer in answers:
             if isinstance(answer, SourceError):
                 self._trouble(f"kube-state-metrics: {answer.reason}")
                 whole = False
             elif isinstance(answer, BaseException):
                 raise answer
             else:
-                samples += self._plain(name, answer, asked_at)
+                samples += answer
         return samples, whole
 
     def _plain(self, name: str, answers: Iterable[SeriesAnswer], asked_at: float) -> list[Sample]:
@@ -321,6 +330,11 @@ class Reader:
     def _trouble(self, words: str) -> None:
         if words not in self.troubles and len(self.troubles) < _TROUBLES_KEPT:
             self.troubles.append(words)
+
+
+async def _let_go(samples: list[Sample]) -> None:
+    """Free samples in a thread: 100,000 of them take long enough for a key to be missed."""
+    await in_thread(samples.clear, "prometheus samples")
 
 
 def _reduced_to(labels: Iterable[str], expression: str) -> str:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -15,10 +16,9 @@ from gputop.sources.metrics.decode import Decoder
 from gputop.sources.metrics.envelope import number
 from gputop.sources.metrics.lacking import generation, lacking
 from gputop.sources.prometheus.clocks import SKEW_WORTH_TELLING_S, Clocks
-from gputop.sources.prometheus.queries import chunks
 from gputop.sources.prometheus.ranges import RangeAnswer, answer, question
 from gputop.sources.prometheus.selector import check_matchers
-from gputop.sources.prometheus.threads import in_thread
+from gputop.threads import in_thread
 
 if TYPE_CHECKING:
     from gputop.sources.prometheus.fetch import Fetcher
@@ -206,17 +206,19 @@ class PrometheusSource:
     async def _decode(self, fetcher: "Fetcher", part: "Part", interval_s: float) -> AsyncIterator[Batch]:
         """Decode in a thread, so that keys are answered meanwhile, and hand on in small batches."""
         facts = await in_thread(lambda: self._decode_now(fetcher, part), "prometheus decode")
-        for some in chunks(facts, _FACTS_AT_ONCE):
+        # Taken off as they are handed on: to let go of 10,000 at once takes as long as to miss a key.
+        while facts:
+            some = [facts.popleft() for _ in range(min(_FACTS_AT_ONCE, len(facts)))]
             yield self._batch(some, interval_s)
 
-    def _decode_now(self, fetcher: "Fetcher", part: "Part") -> list[Fact]:
+    def _decode_now(self, fetcher: "Fetcher", part: "Part") -> deque[Fact]:
         decoder = self._kube_decoder if part.kubernetes else self._decoder
         at = part.asked_at + self._clocks.offset_s
         with fetcher.decoding:
             began = time.thread_time()
             facts = decoder.decode(part.samples, at, complete=part.complete, all_labels=part.all_labels, gaps=part.gaps)
             self._cpu_s += time.thread_time() - began
-        return facts
+        return deque(facts)
 
     def _batch(self, facts: Iterable[Fact], interval_s: float, *, done: bool = False) -> Batch:
         return Batch(
