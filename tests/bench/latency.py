@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tests.bench.pty_program import Program
+from tests.pty_program import Program
 
 CURSOR = "▸".encode()
 """The mark of the row under the cursor: written anew when, and only when, the cursor has moved."""

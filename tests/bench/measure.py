@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from tests.bench.pty_program import Program
+from tests.pty_program import Program
 
 _FRAME_BYTES = 1500
 """A program that has written so much has shown something."""

@@ -1,15 +1,10 @@
 """Commands as a shell meets them: exit codes, streams, options on both sides, signals."""
 
-import fcntl
 import json
 import os
-import pty
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 from pathlib import Path
 
 import pytest
@@ -121,34 +116,3 @@ def test_release_without_a_screen_says_so(tmp_path: Path) -> None:
     done = _run("release", "--json", "--proc-root", str(tmp_path), XDG_RUNTIME_DIR=str(tmp_path))
     assert done.returncode == 0
     assert json.loads(done.stdout) == {"schema": "gputop.release/1", "told": [], "holders": [], "unread": 0}
-
-
-@pytest.mark.parametrize(("how", "code"), [("q", 0), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
-def test_the_terminal_is_given_back_on_every_way_out(how: str | signal.Signals, code: int) -> None:
-    pid, fd = pty.fork()
-    if pid == 0:
-        os.chdir(REPO)
-        os.environ.update(TERM="xterm-256color", GPUTOP_CONFIG_DIR="/nonexistent")
-        command = [sys.executable, "-m", "gputop", "demo", "healthy-node", "--nvml-only"]
-        os.execv(command[0], command)  # noqa: S606 - the program under test
-    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    written = b""
-    deadline = time.monotonic() + 30
-    while b"DEMO healthy-node" not in written and time.monotonic() < deadline:
-        written += os.read(fd, 65536)
-    assert b"DEMO healthy-node" in written
-    if isinstance(how, str):
-        os.write(fd, how.encode())
-    else:
-        os.kill(pid, how)
-    ended = b""
-    try:
-        while time.monotonic() < deadline:
-            ended += os.read(fd, 65536)
-    except OSError:
-        pass
-    _, status = os.waitpid(pid, 0)
-    os.close(fd)
-    assert os.waitstatus_to_exitcode(status) == code
-    assert b"\x1b[?1049l" in ended
-    assert b"\x1b[?25h" in ended

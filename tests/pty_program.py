@@ -9,7 +9,7 @@ import signal
 import struct
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -35,32 +35,38 @@ class Program:
         command: The program and its arguments.
         columns: Width of the terminal.
         lines: Height of the terminal.
+        env: Variables over those of a terminal of true colour.
     """
 
-    def __init__(self, command: Sequence[str], columns: int = 200, lines: int = 50) -> None:
+    def __init__(
+        self, command: Sequence[str], columns: int = 200, lines: int = 50, env: Mapping[str, str] | None = None
+    ) -> None:
         self.began = time.monotonic()
         self.pid, self.fd = pty.fork()
-        self._ended = False
+        self.status: int | None = None
+        self.written = b""
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._screen)
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-            env = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+            usual = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+            given = {**os.environ, **usual, **(env or {})}
             # Without compiled modules the first frame would be the compiler's.
-            env.pop("PYTHONDONTWRITEBYTECODE", None)
-            os.execvpe(command[0], list(command), env)  # noqa: S606 - the program that is measured
+            given.pop("PYTHONDONTWRITEBYTECODE", None)
+            os.execvpe(command[0], list(command), given)  # noqa: S606 - the program that is looked at
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if not self._ended:
+        if self.status is None:
             os.kill(self.pid, signal.SIGTERM)
-            self._wait(10.0)
-        if not self._ended:
+            self.wait(10.0)
+        if self.status is None:
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
-        os.close(self.fd)
+        if self.fd >= 0:
+            os.close(self.fd)
 
     def read(self, seconds: float) -> bytes:
         """Return the next bytes written, b"" when there were none in that time or the program is gone."""
@@ -90,7 +96,9 @@ class Program:
         """Read until a text stands on the screen, or the time is over; return the screen."""
         ends = time.monotonic() + seconds
         while (left := ends - time.monotonic()) > 0:
-            self._stream.feed(self.read(left))
+            data = self.read(left)
+            self.written += data
+            self._stream.feed(data)
             if wanted in (shown := "\n".join(self._screen.display)):
                 return shown
         return "\n".join(self._screen.display)
@@ -126,11 +134,28 @@ class Program:
         """Press the key that leaves and return the seconds until the program was gone."""
         asked = time.monotonic()
         os.write(self.fd, key)
-        self._wait(seconds)
+        self.wait(seconds)
         return time.monotonic() - asked
 
-    def _wait(self, seconds: float) -> None:
-        ends = time.monotonic() + seconds
-        while not self._ended and time.monotonic() < ends:
-            self.read(0.01)
-            self._ended = os.waitpid(self.pid, os.WNOHANG)[0] == self.pid
+    def hang_up(self) -> None:
+        """Take the terminal away, as a broken connection does."""
+        os.close(self.fd)
+        self.fd = -1
+
+    def wait(self, seconds: float) -> bytes:
+        """Wait for the program to end; its exit code is then in `status`.
+
+        Returns:
+            What it wrote meanwhile.
+        """
+        ends, parts = time.monotonic() + seconds, []
+        while self.status is None and time.monotonic() < ends:
+            if self.fd >= 0:
+                parts.append(self.read(0.01))
+            else:
+                time.sleep(0.01)
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.status = os.waitstatus_to_exitcode(status)
+                parts.append(self.read(0.0) if self.fd >= 0 else b"")
+        return b"".join(parts)
