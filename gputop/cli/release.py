@@ -62,7 +62,7 @@ def release(runtime: Path, proc_root: Path, *, resume: bool, as_json: bool) -> i
         resume: Take the devices up again, instead.
         as_json: Print one JSON object.
     """
-    told = [one.pid for one in running(runtime)]
+    told = list(running(runtime))
     for pid in told:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGUSR2 if resume else signal.SIGUSR1)
