@@ -54,7 +54,7 @@ check: lint types contracts test ## All of the above but the servers
 
 .PHONY: bench
 bench: environment ## Measure speed and memory beside nvitop and a bare Textual app
-	$(PYTEST) -m bench -s $(ARGS)
+	$(PYTEST) -m bench -s -o faulthandler_timeout=0 $(ARGS)
 
 .PHONY: gpu-check
 gpu-check: environment ## Check against the real NVIDIA GPU of this machine
