@@ -7,6 +7,7 @@ here never holds markup or an escape sequence, and text from outside can be pass
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, get_character_cell_size
@@ -21,6 +22,9 @@ Align: TypeAlias = Literal["left", "right"]
 
 ELLIPSIS = "…"
 ASCII_ELLIPSIS = "~"
+
+_FITTED = 1024
+"""Cells that are kept as fitted: most of a screen is the same from one second to the next."""
 
 # Selects how the character before it is drawn. Terminals and width tables disagree about what it does
 # to the width, which is how a row ends up one cell longer than the screen (mobile-shell/mosh#234).
@@ -130,6 +134,7 @@ def take(text: str, width: int) -> tuple[str, int]:
     return text, used
 
 
+@lru_cache(maxsize=_FITTED)
 def fit(cell: Cell, width: int, align: Align = "left", ellipsis: str = ELLIPSIS) -> tuple[Run, ...]:
     """Return runs that fill exactly so many cells: padded, or cut with an ellipsis.
 

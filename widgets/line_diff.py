@@ -9,10 +9,10 @@ from __future__ import annotations
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from rich.cells import get_character_cell_size
+from rich.cells import cell_len, get_character_cell_size
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Sequence
 
     from gputop.widgets.cells import Line, Run
 
@@ -40,10 +40,15 @@ def changed_ranges(old: Line, new: Line, grounded: Collection[str] = ()) -> list
     """
     if old == new:
         return []
-    before, after = cells_of(old.runs), cells_of(new.runs)
-    width = max(len(before), len(after))
-    if old.base != new.base or len(before) != len(after):
+    if old.base != new.base:
+        width = max(_width(old.runs), _width(new.runs))
         return [(0, width)] if width else []
+    head, tail = _alike(old.runs, new.runs)
+    offset = _width(new.runs[:head])
+    before = cells_of(old.runs[head : len(old.runs) - tail])
+    after = cells_of(new.runs[head : len(new.runs) - tail])
+    if len(before) != len(after):
+        return [(0, max(_width(old.runs), _width(new.runs)))]
     ranges: list[tuple[int, int]] = []
     start = end = -1
     for position, (was, now) in enumerate(zip(before, after, strict=True)):
@@ -59,7 +64,31 @@ def changed_ranges(old: Line, new: Line, grounded: Collection[str] = ()) -> list
         end = position + 1
     if start >= 0:
         ranges.append((start, end))
-    return ranges
+    return [(start + offset, end + offset) for start, end in ranges] if offset else ranges
+
+
+def _alike(old: Sequence[Run], new: Sequence[Run]) -> tuple[int, int]:
+    """Return how many runs are the same at the start and at the end: most of a line of numbers is."""
+    shorter = min(len(old), len(new))
+    head = 0
+    while head < shorter and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < shorter - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    # A mark that combines with the cell before it is to be compared together with that cell.
+    while head and any(_combines(runs, head) for runs in (old, new)):
+        head -= 1
+    return head, tail
+
+
+def _combines(runs: Sequence[Run], number: int) -> bool:
+    text = runs[number][0] if number < len(runs) else ""
+    return bool(text) and not text[0].isascii() and get_character_cell_size(text[0]) == 0
+
+
+def _width(runs: Iterable[Run]) -> int:
+    return sum(len(text) if text.isascii() else cell_len(text) for text, _ in runs)
 
 
 def _dearer_than_a_move(cells: list[tuple[str, str]], end: int, start: int) -> bool:
