@@ -5,12 +5,15 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Self
 
-from gputop.config.config import Config
+from gputop.config.config import WITH_DEMO, Config
 from gputop.config.detect import Found, Surroundings, detect
+from gputop.config.errors import ConfigError, nearest
+from gputop.config.moment import parse_moment
 from gputop.fleet import Fleet, Series
 from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
 from gputop.model.identity import GpuKey
+from gputop.model.text import clean
 from gputop.sources.base import DemandBoard, Source, SourceError
 from gputop.sources.supervisor import Supervisor
 
@@ -131,28 +134,9 @@ def open_session(config: Config, around: Surroundings) -> Session:
 def _bundle(config: Config) -> Session:
     from gputop.sources.bundle.source import BundleSource  # noqa: PLC0415 - decoders are not always needed
 
-    source = BundleSource(config.bundle, parse_time(config.at) if config.at else None)
+    source = BundleSource(config.bundle, parse_moment(config.at) if config.at else None)
     loaded = source.prepare()
     return Session(config, [source], mark="BUNDLE", fixed_now=loaded.at)
-
-
-def parse_time(text: str) -> float:
-    """Return seconds since the epoch from a number or an ISO 8601 time; without a zone it is UTC.
-
-    Raises:
-        SourceError: It is neither.
-    """
-    from datetime import UTC, datetime  # noqa: PLC0415 - needed for --at alone
-
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise SourceError(f"--at: {text} is neither seconds since the epoch nor an ISO 8601 time") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def open_demo(config: Config, scenario: str | None = None) -> Session:
@@ -163,12 +147,16 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
         scenario: Name or file of the scenario; None for the settings' or the default.
 
     Raises:
+        ConfigError: There is no such scenario, it cannot be used, or a bundle is named as well.
         SourceError: The demo does not start.
     """
     from gputop.demo.launcher import DemoError, start  # noqa: PLC0415 - only for the demo
     from gputop.sources.nvml.source import NvmlSource  # noqa: PLC0415 - sources load with their need
 
     chosen: str = scenario or config.demo or "default"
+    if config.bundle:
+        raise ConfigError(f"{config.origin('bundle')}: {WITH_DEMO}")
+    _check_scenario(chosen, config.origin("demo") if config.demo and not scenario else "demo")
     try:
         demo = start(chosen, config.demo_seed, config.demo_nodes)
     except DemoError as error:
@@ -187,6 +175,22 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
         demo.close()
         raise
     return Session(config, sources, mark=f"DEMO {chosen}", demo=demo)
+
+
+def _check_scenario(chosen: str, where: str) -> None:
+    from gputop.demo.scenario import ScenarioError, load, names  # noqa: PLC0415 - only for the demo
+
+    known = names()
+    if chosen not in known and not chosen.endswith(".toml"):
+        # A file is told by its ending.
+        raise ConfigError(
+            f"{where}: {clean(chosen)}: no such scenario{nearest(chosen, known)}; there are {', '.join(known)}, "
+            "or the path of a .toml file"
+        )
+    try:
+        load(chosen)
+    except ScenarioError as error:
+        raise ConfigError(f"{where}: {clean(str(error), 500)}") from None
 
 
 def _local(config: Config, detected: tuple[Found, ...]) -> list[Source]:

@@ -10,9 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from gputop.answers.doctor import Doctor
+from gputop.answers.release import ReleaseAnswer
 from gputop.answers.snapshot import Snapshot
 
-ANSWERS: Final = {"gputop.snapshot.1": Snapshot, "gputop.doctor.1": Doctor}
+ANSWERS: Final = {"gputop.snapshot.1": Snapshot, "gputop.doctor.1": Doctor, "gputop.release.1": ReleaseAnswer}
 """Answer by the name of its schema file."""
 
 

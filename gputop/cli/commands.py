@@ -10,6 +10,7 @@ import click
 
 from gputop import __version__
 from gputop.cli.exits import Exit, complain
+from gputop.cli.log import log_to_file
 from gputop.cli.options import common, typed
 from gputop.config.config import Config, ConfigError, load
 from gputop.config.paths import paths
@@ -117,7 +118,7 @@ def completion(config: Config, *, shell: str) -> int:
 
 
 def configure(options: Mapping[str, Any]) -> Config:
-    """Return the settings.
+    """Return the settings, with the log that they ask for set up.
 
     Raises:
         ConfigError: A setting cannot be used.
@@ -125,7 +126,9 @@ def configure(options: Mapping[str, Any]) -> Config:
     flags = dict(options)
     named = flags.pop("config_file", None) or os.environ.get("GPUTOP_CONFIG")
     file = Path(named) if named else paths(os.environ).config_file
-    return load(flags, os.environ, file, required=bool(named))
+    config = load(flags, os.environ, file, required=bool(named))
+    log_to_file(config)
+    return config
 
 
 def run(arguments: list[str]) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
+from gputop.answers.release import SCHEMA, DeviceHolder, ReleaseAnswer
 from gputop.cli.exits import Exit
 from gputop.model.text import clean
 from gputop.presence_file import running
@@ -19,38 +19,6 @@ from gputop.presence_file import running
 _WAIT_S: Final = 3.0
 _STEP_S: Final = 0.05
 _DEVICES: Final = "/dev/nvidia"
-
-
-class DeviceHolder(Struct, frozen=True):
-    """A process with an open NVIDIA device file.
-
-    Attributes:
-        pid: Its process id.
-        user: Its user.
-        command: Its command line.
-        devices: The device files.
-    """
-
-    pid: int
-    user: str
-    command: str
-    devices: list[str]
-
-
-class ReleaseAnswer(Struct, frozen=True):
-    """What came of it.
-
-    Attributes:
-        schema: "gputop.release/1".
-        told: Processes of gputop that were told.
-        holders: Processes that still hold a device.
-        unread: Processes whose files this user may not see.
-    """
-
-    schema: str
-    told: list[int]
-    holders: list[DeviceHolder]
-    unread: int
 
 
 def release(runtime: Path, proc_root: Path, *, resume: bool, as_json: bool) -> int:
@@ -72,7 +40,7 @@ def release(runtime: Path, proc_root: Path, *, resume: bool, as_json: bool) -> i
         time.sleep(_STEP_S)
         holders, unread = device_holders(proc_root)
     if as_json:
-        sys.stdout.buffer.write(msgspec.json.encode(ReleaseAnswer("gputop.release/1", told, holders, unread)) + b"\n")
+        sys.stdout.buffer.write(msgspec.json.encode(ReleaseAnswer(SCHEMA, told, holders, unread)) + b"\n")
     else:
         sys.stdout.write("".join(f"{line}\n" for line in _lines(told, holders, unread, resume=resume)))
     return Exit.FAILURE if _ours(holders) and not resume else Exit.OK

@@ -24,7 +24,7 @@ def top(config: Config, *, fall_back: bool = False) -> int:
         complain("this is not a terminal; for one answer without a screen: gputop snapshot [--json]")
         return Exit.USAGE
     collector.hold()
-    _log(config)
+    _keep_off_the_screen()
     try:
         session = open_session(config, Surroundings(os.environ))
     except NothingFoundError as error:
@@ -46,7 +46,7 @@ def demo(config: Config, scenario: str | None, *, list_only: bool) -> int:
         complain("this is not a terminal; for one answer without a screen: gputop snapshot --demo")
         return Exit.USAGE
     collector.hold()
-    _log(config)
+    _keep_off_the_screen()
     return _show(open_demo(config, scenario))
 
 
@@ -64,12 +64,6 @@ def _show(session: Session) -> int:
     return run(app, mouse=session.config.mouse)
 
 
-def _log(config: Config) -> None:
+def _keep_off_the_screen() -> None:
     # A line on stderr would land in the middle of the screen.
     logging.lastResort = None
-    if config.log_file:
-        logging.basicConfig(
-            filename=config.log_file,
-            level=logging.INFO,
-            format="%(asctime)s %(levelname)s %(name)s %(message)s",
-        )

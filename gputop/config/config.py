@@ -15,6 +15,7 @@ from gputop.model.text import clean
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 _SWITCH_WORDS: Final = "must be one of 1, 0, true, false, yes, no, on, off"
+WITH_DEMO: Final = "the demo and a bundle cannot both be read: name one of them"
 _TABLES: Final = {"prometheus": "prometheus_urls", "exporter": "exporters_urls"}
 """The setting that names servers of a kind, by the kind's table in config.toml."""
 
@@ -118,6 +119,9 @@ def load(flags: Mapping[str, object], env: Mapping[str, str], file: Path, *, req
             value = str(user_path(str(value), folder, env))
         values[setting.name] = value
         origins[setting.name] = origin
+    if values["bundle"] and origins.get("demo", "").startswith("--"):
+        # GPUTOP_DEMO may stand in a profile; a bundle named for this run is read all the same.
+        raise ConfigError(f"{origins['demo']}, {origins['bundle']}: {WITH_DEMO}")
     endpoints = {kind: _endpoints(kind, values, origins, table, env, file) for kind in _TABLES}
     for kind, name in _TABLES.items():
         values[name] = tuple(e.url for e in endpoints[kind]) if values[name] else ()
@@ -184,9 +188,10 @@ def _checked(setting: Setting, value: object, where: str) -> object:
         except OverflowError:
             # A whole number of TOML has any length.
             value = math.inf
-    reason = setting.check(value) if setting.check else ""
-    if reason:
-        raise ConfigError(f"{where}: {f'{value:g}' if isinstance(value, float) else value} {reason}")
+    for one in value if isinstance(value, tuple) else (value,):
+        reason = setting.check(one) if setting.check else ""
+        if reason:
+            raise ConfigError(f"{where}: {f'{one:g}' if isinstance(one, float) else clean(str(one))} {reason}")
     return value
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from gputop.config.settings import ENDPOINT_ENV, SETTINGS, Type
-from gputop.keymap import ACTIONS
+from gputop.keymap import ACTIONS, KeyAction, spelled
 
 _HEAD: Final = """# Configuration
 
@@ -18,8 +18,8 @@ A value comes from the command line, else the environment, else the file, else w
 `gputop doctor` says where each came from. The file is what `--config FILE` or `GPUTOP_CONFIG` names, else
 `config.toml` in `$GPUTOP_CONFIG_DIR`, `$XDG_CONFIG_HOME/gputop` or `~/.config/gputop`. Paths in it begin at its own
 folder or with `~`. A mistake in any of them ends gputop with exit code 2 and a line that names the place and the key.
-Options stand before or after the command. A secret has no option: a command line is seen by every user of the
-machine.
+Options stand before or after the command. `--bundle` and `--at` are for one run, so they have no variable. A secret
+has no option: a command line is seen by every user of the machine.
 
 | setting | option | variable | default | what it does |
 |---|---|---|---|---|
@@ -50,7 +50,18 @@ timeout_s = 10
 A user and password in an address (`https://ann:word@prom.example`) are taken from the file and from variables, never
 from the command line, and are not shown again.
 
-These variables complete a Prometheus given by option or variable:
+The same keys hold for `[[exporter]]`, whose `url` is that of a page (`http://gpu-a03:9400/metrics`), except
+`selector`: a page is read whole, so the key and `--selector` change nothing there. `--cluster` holds for both.
+
+```toml
+[[exporter]]
+url = "https://gpu-a03.example:9400/metrics"
+token_file = "~/.secrets/exporter"
+ca_file = "~/.certs/ca.pem"
+```
+
+These variables complete a Prometheus given by option or variable, and nothing else: an exporter given so is read
+without credentials but those in its address, so one that needs more belongs into a `[[exporter]]` table.
 
 """
 
@@ -74,9 +85,13 @@ def configuration() -> str:
 
 def keys() -> str:
     """Return the text of docs/keys.md."""
-    rows = [f"| {a.group} | `{a.shown}` | {a.words.replace('|', chr(92) + '|')} |" for a in ACTIONS]
+    rows = [f"| {a.group} | {_code(a)} | {a.words.replace('|', chr(92) + '|')} |" for a in ACTIONS]
     head = "# Keys\n\nMade from `gputop/keymap.py` by `python -m gputop.config.document docs`; `?` shows the same.\n\n"
     return head + "| | key | what it does |\n|---|---|---|\n" + "\n".join(rows) + "\n| | `1` to `5` | the panes |\n"
+
+
+def _code(action: KeyAction) -> str:
+    return " ".join(f"`{key}`" for key in spelled(action).split())
 
 
 def main(folder: Path) -> None:

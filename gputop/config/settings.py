@@ -7,9 +7,13 @@ read this table. Secrets have no flag: a command line is seen by every user of t
 import math
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
+
+from gputop.config.errors import nearest
+from gputop.config.moment import parse_moment
 
 
 class Type(StrEnum):
@@ -35,7 +39,7 @@ class Setting(Struct, frozen=True):
         flag: Option on the command line, "" for none; a switch also has its "--no-" form.
         env: Environment variable, "" for none. Texts are divided by commas.
         metavar: What stands for the value in the help.
-        check: Returns why a value is refused, or "".
+        check: Returns why a value is refused, or ""; of texts, each is asked about.
         in_file: Whether config.toml may set it; what makes sense for one run only may not.
     """
 
@@ -75,6 +79,32 @@ def _positive(value: object) -> str:
     return "" if isinstance(value, int) and value > 0 else "must be a whole number above 0"
 
 
+PANES: Final = ("fleet", "gpus", "memory", "errors", "sources")
+"""Names of the panes, in their order on the screen."""
+
+
+def _pane(value: object) -> str:
+    # "" stands for the pane that fits what is read.
+    name = str(value)
+    return "" if name in ("", *PANES) else f"is no pane{nearest(name, PANES)}; there are {', '.join(PANES)}"
+
+
+def _moment(value: object) -> str:
+    try:
+        parse_moment(str(value))
+    except (ValueError, OverflowError):
+        return "is neither seconds since the epoch nor an ISO 8601 time"
+    return ""
+
+
+def _there(value: object) -> str:
+    try:
+        there = Path(str(value)).exists()
+    except (OSError, ValueError):
+        there = False
+    return "" if there else "is not there: no such file or folder"
+
+
 SETTINGS: Final = (
     Setting("interval", Type.NUMBER, 1.0, "Seconds between two readings of local GPUs and two frames.",
             "--interval", "GPUTOP_INTERVAL", "SECONDS", _interval),
@@ -101,7 +131,7 @@ SETTINGS: Final = (
             "--cluster", "GPUTOP_CLUSTER", "NAME"),
     Setting("detect", Type.SWITCH, True, "Look for sources on this machine.", "--detect", "GPUTOP_DETECT"),
     Setting("pane", Type.TEXT, "", "Pane to begin with: fleet, gpus, memory, errors or sources.",
-            "--pane", "GPUTOP_PANE", "PANE"),
+            "--pane", "GPUTOP_PANE", "PANE", _pane),
     Setting("theme", Type.TEXT, "", "Theme; the terminal's own colours (ansi) where there are few.",
             "--theme", "GPUTOP_THEME", "NAME"),
     Setting("ascii", Type.SWITCH, False, "Draw with ASCII characters only.", "--ascii", "GPUTOP_ASCII"),
@@ -113,14 +143,15 @@ SETTINGS: Final = (
     Setting("log_file", Type.PATH, "", "Where to write a log; none by default.",
             "--log-file", "GPUTOP_LOG_FILE", "FILE"),
     Setting("bundle", Type.TEXTS, (), "Read files instead of this machine: a folder, tar.gz or file; may be "
-            "repeated.", "--bundle", metavar="PATH", in_file=False),
+            "repeated.", "--bundle", metavar="PATH", check=_there, in_file=False),
     Setting("at", Type.TEXT, "", "Capture time of the bundle: seconds since the epoch or ISO 8601.",
-            "--at", metavar="TIME", in_file=False),
+            "--at", metavar="TIME", check=_moment, in_file=False),
     Setting("demo", Type.CHOICE_OR_FLAG, None, "Read the simulated cluster: a scenario's name or file.",
             "--demo", "GPUTOP_DEMO", "SCENARIO", in_file=False),
-    Setting("demo_seed", Type.COUNT, 0, "Seed of the simulated cluster.", "--seed", metavar="N", in_file=False),
+    Setting("demo_seed", Type.COUNT, 0, "Seed of the simulated cluster.",
+            "--seed", "GPUTOP_DEMO_SEED", "N", in_file=False),
     Setting("demo_nodes", Type.COUNT, None, "Number of nodes of the simulated cluster.",
-            "--demo-nodes", metavar="N", check=_positive, in_file=False),
+            "--demo-nodes", "GPUTOP_DEMO_NODES", "N", _positive, in_file=False),
 )  # fmt: skip
 """All settings that are one value; endpoints with credentials are tables of config.toml."""
 

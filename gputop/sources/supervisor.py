@@ -210,6 +210,10 @@ class Supervisor:
             findings=source.findings(),
             cost=source.cost(),
         )
+        if (state, driven.status.reason) != (before.state, before.reason):
+            # A reason is without secrets, as `SourceError` promises; settings and headers are not logged.
+            why = driven.status.reason
+            _LOG.info("source %s: %s%s", source.name, state, f": {why}" if why else "")
         driven.told_at = now
         self._tell(driven.status)
 

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 REPO = Path(__file__).parents[2]
+SCHEMAS = REPO / "docs" / "schema"
 XML = """<?xml version="1.0" ?>
 <nvidia_smi_log><timestamp>Mon Apr 14 12:55:43 2025</timestamp><driver_version>570.86.15</driver_version>
 <attached_gpus>1</attached_gpus><gpu id="00000000:04:00.0"><product_name>NVIDIA H100</product_name>
@@ -65,12 +67,46 @@ def test_nothing_to_read_is_3_with_words_on_what_was_looked_for() -> None:
     assert "detection is off" in done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--interval", "0"], ["snapshot", "--bogus"], ["no-such-command"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--interval", "0"],
+        ["snapshot", "--bogus"],
+        ["no-such-command"],
+        ["snapshot", "--pane", "foo"],
+        ["snapshot", "--at", "garbage"],
+        ["doctor", "--bundle", "no-such-file"],
+        ["snapshot", "--demo", "--bundle", str(REPO / "README.md")],
+        ["snapshot", "--demo", "no-such-file.toml"],
+        ["doctor", "--log-file", "no-such-folder/log"],
+    ],
+    ids=" ".join,
+)
 def test_a_mistake_is_2_and_no_traceback(arguments: list[str]) -> None:
     done = _run(*arguments)
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert done.stderr.strip()
+
+
+def test_a_scenario_that_is_none_is_2_with_the_near_one() -> None:
+    done = _run("snapshot", "--demo", "healty-node")
+    assert done.returncode == 2
+    assert "did you mean healthy-node" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["snapshot", "doctor"])
+def test_every_command_logs_the_states_of_sources_and_no_secret(command: str, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    secret = "a-very-secret-word"
+    done = _run(
+        command, "--no-nvml", "--prometheus", "http://127.0.0.1:9", "--log-file", str(log),
+        GPUTOP_PROMETHEUS_TOKEN=secret,
+    )  # fmt: skip
+    assert done.returncode == 3
+    (line,) = [one for one in log.read_text(encoding="utf-8").splitlines() if "source prometheus: down: " in one]
+    assert " INFO " in line
+    assert secret not in log.read_text(encoding="utf-8")
 
 
 def test_a_source_that_does_not_answer_is_3_with_its_reason() -> None:
@@ -85,6 +121,7 @@ def test_doctor_reports_the_demo_and_fits_its_schema() -> None:
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["schema"] == "gputop.doctor/1"
+    jsonschema.validate(report, json.loads((SCHEMAS / "gputop.doctor.1.json").read_text(encoding="utf-8")))
     assert [s["name"] for s in report["sources"]] == ["nvml"]
     assert report["sources"][0]["versions"]["driver"]
 
@@ -115,4 +152,6 @@ def test_completion_is_a_script_of_that_shell(shell: str) -> None:
 def test_release_without_a_screen_says_so(tmp_path: Path) -> None:
     done = _run("release", "--json", "--proc-root", str(tmp_path), XDG_RUNTIME_DIR=str(tmp_path))
     assert done.returncode == 0
-    assert json.loads(done.stdout) == {"schema": "gputop.release/1", "told": [], "holders": [], "unread": 0}
+    answer = json.loads(done.stdout)
+    assert answer == {"schema": "gputop.release/1", "told": [], "holders": [], "unread": 0}
+    jsonschema.validate(answer, json.loads((SCHEMAS / "gputop.release.1.json").read_text(encoding="utf-8")))

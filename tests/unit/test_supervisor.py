@@ -1,6 +1,7 @@
 """A source can fail, hang or lie: its status tells, the others go on, and closing never waits."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Self
@@ -189,3 +190,23 @@ async def test_demand_wakes_only_on_a_change() -> None:
     assert not waiting.done()
     board.post(Demand(interval_s=5.0))
     await asyncio.wait_for(waiting, 5)
+
+
+async def test_each_change_of_state_or_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    goes_on = asyncio.Event()
+
+    async def script(_: DemandBoard) -> AsyncIterator[Batch]:
+        yield _batch()
+        yield _batch()
+        await goes_on.wait()
+        raise SourceError("refused\x1b[31m", SourceState.DENIED)
+
+    caplog.set_level(logging.INFO, "gputop.sources.supervisor")
+    async with Watch(Scripted(script)) as watch:
+        await watch.until(SourceState.LIVE)
+        goes_on.set()
+        status = await watch.until(SourceState.DENIED)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["source fake: live", f"source fake: denied: {status.reason}"]
+    assert "\x1b" not in lines[1]
+    assert {record.levelname for record in caplog.records} == {"INFO"}

@@ -7,7 +7,9 @@ from typing import get_args, get_origin, get_type_hints
 import pytest
 
 from gputop.config.config import Config, ConfigError, load
-from gputop.config.settings import SETTINGS
+from gputop.config.moment import parse_moment
+from gputop.config.settings import PANES, SETTINGS
+from gputop.panes.registry import PANES as SHOWN
 
 TOKEN = "abc-very-secret"
 
@@ -173,3 +175,52 @@ def test_the_logs_path_may_begin_at_home(tmp_path: Path) -> None:
     assert config.log_file == "/home/ann/g.log"
     assert _load(tmp_path, "log_file = 'g.log'").log_file == str(tmp_path / "g.log")
     assert _load(tmp_path, flags={"log_file": "g.log"}).log_file == "g.log"
+
+
+def test_the_panes_that_may_be_named_are_those_there_are() -> None:
+    assert [pane.id for pane in SHOWN] == list(PANES)
+
+
+@pytest.mark.parametrize("name", [*PANES, ""])
+def test_every_pane_may_be_named(tmp_path: Path, name: str) -> None:
+    assert _load(tmp_path, f"pane = '{name}'").pane == name
+
+
+def test_a_pane_that_is_none_is_refused_with_the_near_one_and_all_names(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean memory") as caught:
+        _load(tmp_path, flags={"pane": "memori"})
+    assert all(name in str(caught.value) for name in PANES)
+
+
+@pytest.mark.parametrize("text", ["yesterday", "nan", "inf", "2025-13-01", "1e400"])
+def test_a_moment_that_is_none_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError, match=r"^--at: .*ISO 8601"):
+        _load(tmp_path, flags={"at": text})
+
+
+@pytest.mark.parametrize(
+    "text", ["1744635343", "2025-04-14T12:55:43Z", "2025-04-14 14:55:43+02:00", "2025-04-14T12:55:43"]
+)
+def test_a_moment_is_seconds_or_iso_8601_and_utc_without_a_zone(text: str) -> None:
+    assert parse_moment(text) == 1744635343.0
+
+
+def test_a_bundle_must_be_there_and_each_is_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").touch()
+    assert _load(tmp_path, flags={"bundle": (str(tmp_path / "a.txt"),)}).bundle
+    with pytest.raises(ConfigError, match=r"^--bundle: .*b\.txt is not there"):
+        _load(tmp_path, flags={"bundle": (str(tmp_path / "a.txt"), str(tmp_path / "b.txt"))})
+
+
+def test_demo_and_bundle_are_not_read_together_but_a_profiles_demo_gives_way(tmp_path: Path) -> None:
+    bundle = (str(tmp_path),)
+    with pytest.raises(ConfigError, match="cannot both be read"):
+        _load(tmp_path, flags={"demo": "default", "bundle": bundle})
+    assert _load(tmp_path, flags={"bundle": bundle}, env={"GPUTOP_DEMO": "default"}).bundle == bundle
+
+
+def test_the_demos_seed_and_size_have_variables(tmp_path: Path) -> None:
+    config = _load(tmp_path, env={"GPUTOP_DEMO_SEED": "7", "GPUTOP_DEMO_NODES": "3"})
+    assert (config.demo_seed, config.demo_nodes) == (7, 3)
+    with pytest.raises(ConfigError, match=r"^GPUTOP_DEMO_NODES: "):
+        _load(tmp_path, env={"GPUTOP_DEMO_NODES": "0"})
