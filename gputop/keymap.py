@@ -57,6 +57,7 @@ ACTIONS: Final = (
     KeyAction("half_up", ("ctrl+u",), "^U", "half a screenful back", _MOVE),
     KeyAction("top", ("g", "home"), "g", "first row", _MOVE),
     KeyAction("bottom", ("G", "end"), "G", "last row", _MOVE),
+    KeyAction("follow", ("F",), "F", "back to the row under the cursor, wherever it went", _MOVE, panes=_TABLES),
     KeyAction("next_pane", ("tab",), "Tab", "next pane", _MOVE),
     KeyAction("previous_pane", ("shift+tab",), "S-Tab", "previous pane", _MOVE),
     KeyAction(
@@ -123,6 +124,25 @@ ACTIONS: Final = (
     KeyAction("quit", ("q", "ctrl+c", "ctrl+q"), "q", "leave", _LEAVE, footer=2, word="quit"),
 )
 """All actions but those that choose a pane by its number."""
+
+
+_SPELLED: Final = {
+    "question_mark": "?", "colon": ":", "slash": "/", "plus": "+", "minus": "-", "equals_sign": "=",
+    "greater_than_sign": ">", "less_than_sign": "<", "space": "Space", "enter": "Enter", "escape": "Esc", "tab": "Tab",
+    "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp", "home": "Home", "end": "End", "down": "Down",
+    "up": "Up", "left": "Left", "right": "Right", "f1": "F1", "f5": "F5",
+}  # fmt: skip
+
+
+def spelled(action: KeyAction) -> str:
+    """Return all keys of an action as they are written for people."""
+    return " ".join(_spell(key) for key in action.keys)
+
+
+def _spell(key: str) -> str:
+    if len(key) == 1:
+        return key
+    return _SPELLED.get(key) or key.replace("ctrl+", "^").upper()
 
 
 def actions(*, read_only: bool, pane: str = "") -> tuple[KeyAction, ...]:

@@ -351,6 +351,11 @@ class LineTable(LineCanvas, can_focus=True):
 
     # -- actions ----------------------------------------------------------------------------------------
 
+    def show_cursor(self) -> None:
+        """Bring the row under the cursor into sight."""
+        self._bring_into_sight()
+        self.repaint()
+
     def action_cursor_up(self) -> None:
         """Move the cursor up a row."""
         self._step(-1)

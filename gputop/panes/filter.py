@@ -1,7 +1,8 @@
 """The filter: terms that all must hold.
 
-* `text` — somewhere in the row, whatever the case;
+* `text` — somewhere in the row, whatever the case: a regular expression where it is one;
 * `!text` — nowhere in it;
+* `-f text` — its letters somewhere in the row, in this order;
 * `key:text` — in one column (`node:a0`, `state:lost`, `holder:ml/`);
 * `key>80`, `>=`, `<`, `<=`, `=` — a number of the row, by its short name (`util`, `temp`, `vram`) or the id of
   any quantity, in the quantity's unit; a row that has no number fails. A node has that of its highest GPU.
@@ -12,7 +13,7 @@ A term with blanks stands in double quotes.
 import operator
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, Generic, TypeVar
 
@@ -30,6 +31,8 @@ _OPERATORS: Final[dict[str, Callable[[float, float], bool]]] = {
     "<=": operator.le,
     "=": operator.eq,
 }
+_FUZZY: Final = "-f"
+_LABELS: Final = "-l"
 _SHORT: Final = {
     "util": "utilization",
     "temp": "temperature_c",
@@ -67,7 +70,8 @@ class Term(Struct, frozen=True):
     Attributes:
         inverse: It must not hold.
         key: Column or quantity, "" for the whole row.
-        text: What to look for, in lower case.
+        text: What to look for.
+        found: Says whether it stands in a text.
         compare: Comparison of a number, None for a text.
         limit: What the number is compared with.
     """
@@ -75,6 +79,7 @@ class Term(Struct, frozen=True):
     inverse: bool
     key: str
     text: str
+    found: Callable[[str], bool]
     compare: str = ""
     limit: float = 0.0
 
@@ -98,11 +103,42 @@ def parse(text: str) -> tuple[Term, ...]:
     Raises:
         ValueError: It cannot be read; the message is for people.
     """
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+    # A backslash belongs to the regular expression, and # begins no comment.
+    lexer.escape = lexer.commenters = ""
+    lexer.whitespace_split = True
     try:
-        words = shlex.split(text)
+        words = list(lexer)
     except ValueError:
         raise ValueError('a quote is not closed: "') from None
-    return tuple(_term(word) for word in words)
+    return tuple(_terms(words))
+
+
+def _terms(words: list[str]) -> Iterator[Term]:
+    given = iter(words)
+    for word in given:
+        if word == _LABELS:
+            raise ValueError(f"{_LABELS}: no source tells the labels of a row")
+        if word != _FUZZY:
+            yield _term(word)
+            continue
+        letters = next(given, "")
+        if not letters:
+            raise ValueError(f"nothing stands after {_FUZZY}")
+        yield Term(False, "", letters, _searcher(".*?".join(re.escape(letter) for letter in letters)))
+
+
+def _searcher(text: str) -> Callable[[str], bool]:
+    """Return what finds a text: as a regular expression, or letter by letter where it is none, as while typing."""
+    try:
+        pattern = re.compile(text, re.IGNORECASE)
+    except re.error:
+        pattern = re.compile(re.escape(text), re.IGNORECASE)
+    return lambda whole: pattern.search(whole) is not None
+
+
+def _never(_: str) -> bool:
+    return False
 
 
 def _term(word: str) -> Term:
@@ -113,11 +149,11 @@ def _term(word: str) -> Term:
     comparison = _COMPARISON.fullmatch(body)
     if comparison:
         key, compare, limit = comparison.groups()
-        return Term(inverse, _number_key(key.lower()), "", compare, float(limit))
+        return Term(inverse, _number_key(key.lower()), "", _never, compare, float(limit))
     key, colon, rest = body.partition(":")
     if colon and rest and key.isalpha():
-        return Term(inverse, _text_key(key.lower()), rest.lower())
-    return Term(inverse, "", body.lower())
+        return Term(inverse, _text_key(key.lower()), rest, _searcher(rest))
+    return Term(inverse, "", body, _searcher(body))
 
 
 def _number_key(key: str) -> str:
@@ -163,5 +199,5 @@ def _holds(term: Term, row: Row, searchable: Searchable[Row]) -> bool:
         return value is not None and _OPERATORS[term.compare](value, term.limit) != term.inverse
     if term.key:
         text = searchable.texts.get(term.key)
-        return (text is not None and term.text in text(row).lower()) != term.inverse
-    return any(term.text in text(row).lower() for text in searchable.texts.values()) != term.inverse
+        return (text is not None and term.found(text(row))) != term.inverse
+    return any(term.found(text(row)) for text in searchable.texts.values()) != term.inverse

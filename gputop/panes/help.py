@@ -3,7 +3,7 @@
 from itertools import groupby
 from typing import Final
 
-from gputop.keymap import actions
+from gputop.keymap import actions, spelled
 from gputop.panes.registry import PANES
 from gputop.widgets.cells import Cell
 
@@ -20,12 +20,12 @@ _MARKS: Final = (
 def help_lines(*, read_only: bool) -> list[Cell]:
     """Return the lines of the help."""
     lines = [Cell("Panes", "title")]
-    lines += [Cell.of((f"  {n + 1:<8}", "key"), (p.title, "")) for n, p in enumerate(PANES)]
+    lines += [Cell.of((f"  {n + 1:<12}", "key"), (p.title, "")) for n, p in enumerate(PANES)]
     for heading, group in groupby(actions(read_only=read_only), key=lambda a: a.group):
         lines += [Cell(""), Cell(heading, "title")]
-        lines += [Cell.of((f"  {a.shown:<8}", "key"), (a.words, "")) for a in group]
+        lines += [Cell.of((f"  {spelled(a):<12}", "key"), (a.words, "")) for a in group]
     lines += [Cell(""), Cell("What stands in a cell", "title")]
-    lines += [Cell.of((f"  {text:<8}", role), (words, "")) for text, role, words in _MARKS]
+    lines += [Cell.of((f"  {text:<12}", role), (words, "")) for text, role, words in _MARKS]
     lines += [
         Cell(""),
         Cell("Text can be selected with the mouse while shift is held, or start with --no-mouse.", "dim"),

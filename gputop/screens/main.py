@@ -333,6 +333,10 @@ class MainScreen(WatchScreen):
         """Turn the order round."""
         self.table.action_sort_invert()
 
+    def do_follow(self) -> None:
+        """Bring the row under the cursor into sight."""
+        self.table.show_cursor()
+
     def do_mark(self) -> None:
         """Mark or unmark the row."""
         self.table.action_toggle_mark()

@@ -51,7 +51,12 @@ def found(fleet: Fleet, text: str, name: str = "gpus") -> list[str]:
         ("temp>=85 h100", ["gpu-a01 1"]),
         ("power_limit_w=700", ["gpu-a01 0", "gpu-a01 1"]),
         ("nothing-of-the-kind", []),
-        ("[red]", []),
+        (r"\[red\]", []),
+        ("[red", []),
+        ("gpu-[ab]01", ["gpu-a01 0", "gpu-a01 1", "gpu-b01 0", "gpu-b01 1"]),
+        (r"node:a\d+", ["gpu-a01 0", "gpu-a01 1"]),
+        ("!^nvidia.*100-", ["gpu-a01 0", "gpu-a01 1"]),
+        ("-f nvdah100", ["gpu-a01 0", "gpu-a01 1"]),
         ("00000000:02:00.0", ["gpu-a01 1", "gpu-b01 1"]),
     ],
 )
