@@ -15,6 +15,14 @@ class FindingAnswer(Struct, frozen=True):
     advice: str
 
 
+class PermissionAnswer(Struct, frozen=True):
+    """Something that this user may read or not; `ok` is null where it is not asked for or not there."""
+
+    name: str
+    ok: bool | None
+    detail: str
+
+
 class CostAnswer(Struct, frozen=True):
     """What reading the source has cost so far, and its slowest calls in seconds."""
 
@@ -38,6 +46,7 @@ class SourceReport(Struct, frozen=True):
     data_age_s: float | None
     versions: dict[str, str]
     cost: CostAnswer
+    permissions: list[PermissionAnswer]
     findings: list[FindingAnswer]
 
 

@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import platform
 import sys
+from datetime import UTC, datetime
 from typing import Final
 
 import msgspec
@@ -16,6 +17,7 @@ from gputop.answers.doctor import (
     Doctor,
     FindingAnswer,
     FoundAnswer,
+    PermissionAnswer,
     SettingAnswer,
     SourceReport,
 )
@@ -30,6 +32,8 @@ from gputop.terminal import abilities
 from gputop.themes.loader import load_themes
 
 _MARKS: Final = {"ok": "+", "info": " ", "warning": "!", "critical": "!!"}
+_RIGHTS: Final = {"ok": True, "warning": False, "critical": False}
+"""Whether a right is given, by the severity of what is said of it; others are not asked for."""
 
 
 def doctor(config: Config, *, as_json: bool) -> int:
@@ -94,6 +98,7 @@ def _source(status: SourceStatus, now: float) -> SourceReport:
             None if cost.last_s is None else round(cost.last_s, 4),
             {name: round(seconds, 6) for name, seconds in cost.slowest},
         ),
+        permissions=[PermissionAnswer(f.right, _RIGHTS.get(f.severity), f.text) for f in status.findings if f.right],
         findings=[FindingAnswer(f.severity, f.text, f.advice) for f in status.findings],
     )
 
@@ -143,7 +148,8 @@ def _lines(report: Doctor) -> list[str]:
     lines = [f"*** {report.mark}: these are not this machine's own sources ***"] if report.mark else []
     for source in report.sources:
         told = f"data {age(source.data_age_s)} old" if source.data_age_s is not None else "no data yet"
-        lines.append(f"{source.name}: {source.state}, {told}" + (f": {source.reason}" if source.reason else ""))
+        since = f"{source.state} since {_moment(source.since)} ({age(max(0.0, report.at - source.since))})"
+        lines.append(f"{source.name}: {since}, {told}" + (f": {source.reason}" if source.reason else ""))
         lines.append(f"    reads {source.target}, found by {source.found or 'a setting'}")
         if source.versions:
             lines.append("    " + ", ".join(f"{name} {version}" for name, version in source.versions.items()))
@@ -159,6 +165,10 @@ def _lines(report: Doctor) -> list[str]:
     lines += [f"{s.name} = {s.value}  ({s.origin})" for s in report.settings]
     lines.append("environment: " + ", ".join(f"{name} {value}" for name, value in report.environment.items()))
     return lines + _finding_lines(report.problems)
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def _finding_lines(findings: list[FindingAnswer]) -> list[str]:

@@ -45,11 +45,14 @@ class Finding(Struct, frozen=True, gc=False):
         text: One sentence.
         advice: The command or configuration line to add, "" when there is none.
         severity: "ok", "info", "warning" or "critical".
+        right: What this user may or may not do ("processes", "Xid events"), where it tells of that: "ok" if it is
+            given, "info" if it is not asked for or needed, else it lacks; "" where it tells of something else.
     """
 
     text: str
     advice: str = ""
     severity: str = "info"
+    right: str = ""
 
 
 class SourceStatus(Struct, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -123,7 +124,20 @@ def test_doctor_reports_the_demo_and_fits_its_schema() -> None:
     assert report["schema"] == "gputop.doctor/1"
     jsonschema.validate(report, json.loads((SCHEMAS / "gputop.doctor.1.json").read_text(encoding="utf-8")))
     assert [s["name"] for s in report["sources"]] == ["nvml"]
-    assert report["sources"][0]["versions"]["driver"]
+    (source,) = report["sources"]
+    assert source["versions"]["driver"]
+    rights = {one["name"]: one["ok"] for one in source["permissions"]}
+    assert rights["Xid events"] is True
+    assert rights["ECC"] is True
+    assert rights["MIG"] is None
+
+
+def test_doctor_says_since_when_a_source_is_as_it_is() -> None:
+    done = _run("doctor", "--no-nvml", "--prometheus", "http://127.0.0.1:9")
+    assert done.returncode == 3
+    assert re.search(
+        r"^prometheus: down since \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \(\d+s\), no data yet", done.stdout, re.MULTILINE
+    )
 
 
 def test_watch_goes_on_until_it_is_told_to_end() -> None:

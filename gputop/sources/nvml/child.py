@@ -20,7 +20,7 @@ from typing import Final, NoReturn
 
 if "typing_extensions" not in sys.modules:
     # Makes msgspec fall back to `typing`: 1.5 MB less in this process.
-    sys.modules["typing_extensions"] = None  # type: ignore[assignment]
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # None is Python's mark of a module not to import
 
 from gputop.sources.nvml import cadence
 from gputop.sources.nvml.inventory import RestartNeededError
@@ -254,7 +254,7 @@ def main() -> None:
     except SystemExit:
         pass
     except Exception as error:  # noqa: BLE001  (its last words are what the parent shows)
-        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)  # noqa: T201 - the parent reads it
         code = 1
     # No teardown: a thread may still be inside NVML.
     os._exit(code)

@@ -97,6 +97,7 @@ class Device:
         self.has_ecc: bool | None = None
         self.is_vgpu = False
         self.mig_on = False
+        self.unlisted_instances = errors.SUCCESS
         self.presence: Presence | None = None
         self.reason = ""
         self.reloaded = False
@@ -129,6 +130,11 @@ class Device:
         news = (presence, reason) != (self.presence, self.reason)
         self.presence, self.reason = presence, reason
         return news
+
+    def refused(self) -> list[str]:
+        """Return the quantities that it refuses to this user."""
+        known = {name: retry.absent for name, retry in self._retries.items()} | self._settled
+        return [name for name, absent in known.items() if absent.code == errors.DENIED]
 
     @property
     def failing(self) -> bool:

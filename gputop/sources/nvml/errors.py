@@ -114,6 +114,10 @@ RETURNS: Final[dict[int, Return]] = {
 }
 
 
+DENIED: Final = "denied"
+"""Code of the absence of what this user may not read (`gputop.model.reading.denied`)."""
+
+
 def describe(code: int) -> str:
     """Return the words for a code, with its name and number: both are what people search for."""
     known = RETURNS.get(code)

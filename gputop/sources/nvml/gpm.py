@@ -6,6 +6,7 @@ disputed. Calls are never made in parallel, which crashed in leptonai/gpud.
 """
 
 import ctypes
+from collections.abc import Mapping
 from typing import Final
 
 import pynvml
@@ -56,6 +57,17 @@ class Gpm:
         self._pairs: dict[int, _Pair] = {}
         self._unsupported: dict[int, Absent] = {}
         self._request = pynvml.c_nvmlGpmMetricsGet_t()
+
+    @property
+    def unsupported(self) -> Mapping[int, Absent]:
+        """Why devices give no sample, by slot."""
+        refused = {
+            slot: value
+            for slot, pair in self._pairs.items()
+            for value in pair.values.values()
+            if isinstance(value, Absent) and value.code == errors.DENIED
+        }
+        return refused | self._unsupported
 
     def forget(self, slot: int) -> None:
         """Let go of a device's samples."""

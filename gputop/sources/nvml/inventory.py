@@ -167,6 +167,7 @@ class Inventory:
             if board.mig_on
             else ([], errors.SUCCESS)
         )
+        board.unlisted_instances = trouble
         same = all(one.instance in known and known[one.instance].mig_uuid == one.uuid for one in found)
         # With some not to be listed now, those that were known before are kept.
         if same and (trouble or len(found) == len(known)):

@@ -28,7 +28,7 @@ def symbol(name: str) -> Symbol | None:
     """Return a function of the library, or None when this library does not have it."""
     try:
         # The table is private, and it is where pynvml and everything that stands in for it look.
-        return pynvml._nvmlGetFunctionPointer(name)  # noqa: SLF001
+        return pynvml._nvmlGetFunctionPointer(name)  # noqa: SLF001 - pynvml has no public way to ask
     except pynvml.NVMLError:
         return None
 

@@ -101,6 +101,7 @@ class Tables:
         self._newest: dict[int, dict[int, tuple[int, Sampled]]] = {}
         self._unsampled: dict[int, Absent] = {}
         self._unlisted: dict[tuple[int, str], Absent] = {}
+        self._refused: set[tuple[int, str]] = set()
         self._pids: set[int] = set()
 
     def begin_round(self) -> None:
@@ -115,8 +116,13 @@ class Tables:
         """Ask again for what a device did not support: its mode has changed, or it came back."""
         self._unsampled.pop(slot, None)
         self._newest.pop(slot, None)
+        self._refused = {key for key in self._refused if key[0] != slot}
         for key in [key for key in self._unlisted if key[0] == slot]:
             del self._unlisted[key]
+
+    def refused(self) -> frozenset[int]:
+        """Return the slots of the devices that refuse a list of processes to this user."""
+        return frozenset(slot for slot, _ in self._refused)
 
     def read(self, device: Device, total_mib: Value | None, window_s: float) -> tuple[GpuProcess, ...] | Absent | None:
         """Return the processes on a device, why they cannot be told, or None when it does not answer.
@@ -159,11 +165,14 @@ class Tables:
                 break
             # It says how many there are now; more may come before the next call.
             self._room = max(self._room, count.value) * 2
+        self._refused.discard((device.slot, one.kind))
         if code == errors.SUCCESS:
             for position in range(min(count.value, self._room)):
                 self._merge(entries, array[position], one.kind, total_mib)
         elif (absent := errors.permanent(code)) is not None:
             self._unlisted[device.slot, one.kind] = absent
+        elif code == errors.NO_PERMISSION:
+            self._refused.add((device.slot, one.kind))
         return code
 
     def _array(self, kind: type[ctypes.Structure], room: int) -> CObject:

@@ -15,7 +15,7 @@ from gputop.model.power import power_meaning
 from gputop.model.process import GpuProcess
 from gputop.model.reading import NA, UNKNOWN, Absent, Value
 from gputop.model.status import Finding
-from gputop.sources.nvml import boards, cadence, errors, gpm, host, nvlink, unified
+from gputop.sources.nvml import boards, cadence, errors, gpm, host, nvlink, rights, unified
 from gputop.sources.nvml.device import Device, Outcome
 from gputop.sources.nvml.fields import ARCHITECTURES, READS
 from gputop.sources.nvml.inventory import Inventory, RestartNeededError
@@ -44,6 +44,8 @@ from gputop.sources.nvml.xid import Xids
 _SAMPLE_WINDOW_S: Final = 5.0
 _INSTANCES_HOLD: Final = Absent(NA, "not_supported", "with MIG on, processes belong to the instances")
 _COSTS_TOLD: Final = 8
+_EVENTS_KNOWN_S: Final = 0.2
+"""How long the first round waits to learn whether the driver tells of Xids."""
 _NOT_SHOWN_TO_GUESTS: Final = Absent(UNKNOWN, "vgpu", "a vGPU may not show its processes to the guest")
 _GROUPS: Final = (cadence.FAST, cadence.MEDIUM, cadence.SLOW, cadence.ONCE)
 
@@ -369,16 +371,19 @@ class Sweep:
             self._send(Notes(findings))
 
     def _findings(self) -> tuple[Finding, ...]:
-        found: list[Finding] = []
-        if self._xids is not None and self._xids.trouble:
-            found.append(Finding(self._xids.trouble))
-        if self._people.foreign:
-            found.append(
-                Finding(
-                    "gputop runs in another PID namespace than the host: processes have no names",
-                    "hostPID: true (Kubernetes), --pid=host (Docker)",
-                )
-            )
+        xids = self._xids
+        if xids is not None:
+            xids.wait_until_known(_EVENTS_KNOWN_S)
+        asked = rights.Asked(
+            devices=self._inventory.readable(),
+            foreign=self._people.foreign,
+            unlisted=self._tables.refused() if self._tables else frozenset(),
+            events=xids.registered if xids else None,
+            events_trouble=(xids.trouble or xids.partial) if xids else "",
+            profiling=self._plan.profiling,
+            unsampled=self._gpm.unsupported if self._gpm else {},
+        )
+        found = list(rights.findings(asked, self._proc_root))
         if any(device.persistent is False for device in self._inventory.all):
             found.append(
                 Finding(

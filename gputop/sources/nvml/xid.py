@@ -59,12 +59,19 @@ class Xids:
         self._anew = threading.Event()
         self._thread: threading.Thread | None = None
         self._slots: dict[int, int] = {}
+        self._known = threading.Event()
         self.trouble = ""
+        self.partial = ""
+        self.registered: int | None = None
 
     def start(self) -> None:
         """Begin to wait, in the background."""
         self._thread = threading.Thread(target=self._run, name="xid", daemon=True)
         self._thread.start()
+
+    def wait_until_known(self, seconds: float) -> None:
+        """Wait until it is known whether events are told, no longer than this."""
+        self._known.wait(seconds)
 
     def rearm(self) -> None:
         """Make the set anew: a board has come back or been opened again."""
@@ -89,11 +96,13 @@ class Xids:
                 continue
             if code in (errors.FUNCTION_NOT_FOUND, errors.CODE_NOT_SUPPORTED):
                 self.trouble = "this driver reports no Xid events: they are in the kernel log only"
+                self._known.set()
                 return
             # A wait on a set with a lost GPU returns at once, for ever: the set is made anew without it.
             failures = failures + 1 if time.monotonic() - began < _PAUSE_S else 1
             if failures >= _GIVE_UP_AFTER:
                 self.trouble = f"Xid events are not read: {errors.describe(code)}"
+                self._known.set()
                 self._stop.wait(_PAUSE_S * failures)
             else:
                 self._stop.wait(0.2)
@@ -129,12 +138,14 @@ class Xids:
         if types is None or register is None:
             return errors.FUNCTION_NOT_FOUND
         code = errors.CODE_NOT_SUPPORTED
-        registered = False
+        refused = 0
         self._slots = {}
-        for board in self._boards():
+        boards = self._boards()
+        for board in boards:
             if not board.usable:
                 # Try again once it is back; nothing is known of events by then.
                 code = errors.GPU_IS_LOST
+                refused += 1
                 continue
             supported = ctypes.c_ulonglong(0)
             own = types(board.handle, ctypes.byref(supported))
@@ -144,12 +155,19 @@ class Xids:
                     register(board.handle, ctypes.c_ulonglong(wanted), events) if wanted else errors.CODE_NOT_SUPPORTED
                 )
             if own == errors.SUCCESS:
-                registered = True
                 address = ctypes.cast(board.handle, ctypes.c_void_p).value or 0
                 self._slots[address] = board.slot
             else:
                 code = own
-        return errors.SUCCESS if registered else code
+                refused += 1
+        if not self._slots:
+            return code
+        self.registered = len(self._slots)
+        self.partial = (
+            f"Xid events of {refused} of {len(boards)} GPUs are not read: {errors.describe(code)}" if refused else ""
+        )
+        self._known.set()
+        return errors.SUCCESS
 
     def _tell(self, data: CObject) -> None:
         slot = self._slots.get(ctypes.cast(data.device, ctypes.c_void_p).value or 0)
