@@ -112,7 +112,7 @@ def to_textual(theme: Theme) -> TextualTheme:
     theme that the loader has checked may come here.
     """
     # Half of a second's import, which commands that draw nothing do not need.
-    from textual.theme import Theme as TextualTheme  # noqa: PLC0415
+    from textual.theme import Theme as TextualTheme  # noqa: PLC0415 - checking a theme needs no Textual
 
     colors = theme.colors
     return TextualTheme(

@@ -227,7 +227,7 @@ def wrap(cell: Cell, width: int, indent: int = 0) -> list[Cell]:
                     if piece:
                         lines[-1].append((piece, role))
                     break_line()
-                    word = word[len(piece) :]  # noqa: PLW2901
+                    word = word[len(piece) :]  # noqa: PLW2901 - as above
                     size -= taken
                 piece, taken = take(word, max(0, width - used))
                 if piece:

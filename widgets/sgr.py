@@ -91,7 +91,7 @@ class SgrWriter:
     def __init__(self, console: Console) -> None:
         """Take the console, which says how many colours the terminal has."""
         # As Strip.render reads it; there is no public name for what the console found out.
-        self._system = console._color_system or ColorSystem.TRUECOLOR  # noqa: SLF001
+        self._system = console._color_system or ColorSystem.TRUECOLOR  # noqa: SLF001 - Rich tells its names only
         self._output: list[str] = []
         self._state = _PLAIN
 

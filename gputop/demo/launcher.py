@@ -84,8 +84,8 @@ class DemoHandle:
     def host_folder(self, node: str = "") -> Path:
         """Write the ``proc`` and ``sys`` of a node as they are now, and return the folder that holds both."""
         # The world is built here only for whoever wants local files, and costs what its nodes cost.
-        from gputop.demo import hostfs, scenario  # noqa: PLC0415
-        from gputop.demo.world import World  # noqa: PLC0415
+        from gputop.demo import hostfs, scenario  # noqa: PLC0415 - the parent needs neither
+        from gputop.demo.world import World  # noqa: PLC0415 - as above
 
         loaded = scenario.load(self.scenario)
         world = World(scenario.resized(loaded, self._nodes) if self._nodes else loaded, self.seed)

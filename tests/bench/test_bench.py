@@ -1,14 +1,14 @@
 """Speed as ratios in one run, beside nvitop over the same simulated NVML and a bare Textual app.
 
-Nothing here fails by the clock of one machine: `make bench` prints what each budget came to, and what is
-asserted is that each program ran and showed what it should.
+`make bench` prints what each budget came to and fails if one is missed; it is no part of `make test`, whose
+result is not to depend on how busy a machine is.
 """
 
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from msgspec import Struct
@@ -38,17 +38,20 @@ class Budget(Struct, frozen=True):
     at_most: float
     unit: str = ""
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether it is no more than it may be."""
+        return self.came_to <= self.at_most
+
     def __str__(self) -> str:
-        kept = "kept" if self.came_to <= self.at_most else "MISSED"
+        kept = "kept" if self.is_kept else "MISSED"
         return f"{self.what:52}{self.came_to:8.2f}{self.unit:3} at most {self.at_most:g}{self.unit}: {kept}"
 
 
 @pytest.fixture(scope="module")
-def budgets() -> Iterator[list[Budget]]:
-    """All that was measured, printed as one table at the end."""
-    told: list[Budget] = []
-    yield told
-    print("\n", *told, sep="\n")
+def budgets() -> list[Budget]:
+    """All that was measured so far."""
+    return []
 
 
 def _median(rows: list[Measured], field: str) -> float:
@@ -110,3 +113,9 @@ def test_a_key_while_10240_gpus_are_read(budgets: list[Budget], pane: str) -> No
     budgets.append(Budget(f"10,240 GPUs, {pane}: key to paint, 99th percentile", told.p99_ms, 50, "ms"))
     budgets.append(Budget(f"10,240 GPUs, {pane}: memory without the demo", told.memory_mb, 400, "MB"))
     assert told.keys == KEYS
+
+
+def test_every_budget_is_kept(budgets: list[Budget]) -> None:
+    print("\n", *budgets, sep="\n")
+    assert budgets
+    assert [str(b) for b in budgets if not b.is_kept] == []

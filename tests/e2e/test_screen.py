@@ -1,8 +1,11 @@
 """The screen as a person meets it: rows, keys, sizes, and what is said when something is wrong."""
 
+import random
+
 import pytest
 
-from gputop.model.facts import Fact, GpuFact, NodeFact, Presence, ProcessesFact
+from gputop.keymap import ACTIONS
+from gputop.model.facts import Fact, GpuFact, NodeFact, Presence, ProcessesFact, Roster
 from gputop.model.identity import GpuRef, NodeRef
 from gputop.model.process import GpuProcess
 from gputop.model.reading import NOT_SUPPORTED
@@ -19,6 +22,10 @@ def _ref(i: int, host: str = "gpu-a03") -> GpuRef:
         bus_id=f"00000000:{i + 1:02x}:00.0",
         index=i,
     )
+
+
+def _roster(host: str, count: int) -> Roster:
+    return Roster(NodeRef(host), tuple(_ref(i, host) for i in range(count)))
 
 
 def _facts(count: int = 8, host: str = "gpu-a03", lost: int = -1) -> tuple[Fact, ...]:
@@ -155,7 +162,7 @@ async def test_ascii_draws_nothing_but_ascii() -> None:
         for key in ("1", "2", "3", "4", "5", "m"):
             await pilot.press(key)
             await pilot.pause()
-            odd = {c for c in text(pilot) if ord(c) > 126 and c not in "°│█"}
+            odd = {c for c in text(pilot) if ord(c) > 126}
             assert not odd, f"pane {key}: {odd}"
 
 
@@ -241,6 +248,26 @@ async def test_marks_and_cursor_stay_with_their_gpus_when_the_order_turns(monkey
         await until(pilot, lambda _: bool(copied), "copied")
         assert "llama-ft-1" in copied[0]
         assert "llama-ft-2" not in copied[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_any_keys_at_any_size_leave_a_screen_that_goes_on(seed: int) -> None:
+    chance = random.Random(seed)
+    keys = [key for action in ACTIONS for key in action.keys if action.id not in {"quit", "suspend_process"}]
+    keys += [*"12345", "x", "enter", "escape", "backspace"]
+    source = Told(*_facts(), *_facts(2, "gpu-a04"), _roster("gpu-a03", 8), _roster("gpu-a04", 2))
+    async with app(source).run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "gpu-a04")
+        for number in range(120):
+            await pilot.press(chance.choice(keys))
+            if number % 10 == 0:
+                await pilot.resize_terminal(chance.randint(1, 220), chance.randint(1, 60))
+                await source.queue.put(_facts(chance.randint(0, 8), lost=chance.randint(-1, 7)))
+        await pilot.resize_terminal(120, 40)
+        for _ in range(6):
+            await pilot.press("escape")
+        await pilot.press("1", "escape", "escape")
+        await shows(pilot, "1 Fleet", "gpu-a04", "q quit")
 
 
 async def test_help_in_ascii_is_ascii() -> None:

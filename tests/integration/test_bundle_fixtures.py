@@ -71,7 +71,7 @@ XML_PATHS = {
 
 @pytest.mark.parametrize("path", files("nvidia-smi-xml"), ids=ident)
 def test_xml(path: Path) -> None:
-    root = ET.parse(path).getroot()  # noqa: S314
+    root = ET.parse(path).getroot()  # noqa: S314 - our own files
     (page,) = read(path.read_bytes()).pages
     boards = [unit for unit in page.units if not unit.is_instance]
     gpus = root.findall("gpu")

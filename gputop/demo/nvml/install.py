@@ -96,7 +96,7 @@ def install(
     library = FakeNvml(found, clock() if started is None else started, clock, sleep)
     pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001  (pynvml offers no other way in)
     pynvml.nvmlLib = library
-    pynvml._LoadNvmlLibrary = lambda: _load(library)  # noqa: SLF001
+    pynvml._LoadNvmlLibrary = lambda: _load(library)  # noqa: SLF001 - as above
     return library
 
 

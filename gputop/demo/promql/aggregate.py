@@ -33,7 +33,7 @@ def _largest(values: list[float]) -> float:
     best = values[0]
     for value in values:
         # NaN gives way to any number, as in Prometheus.
-        if value > best or best != best:  # noqa: PLR0124
+        if value > best or best != best:  # noqa: PLR0124 - NaN is not itself
             best = value
     return best
 

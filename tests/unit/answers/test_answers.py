@@ -27,7 +27,7 @@ def _fleet(*facts: Fact) -> Fleet:
 
 
 def _gpu(presence: Presence | None = None, **readings: object) -> GpuFact:
-    return GpuFact(GpuRef("h", uuid=UUID, bus_id="00000000:1b:00.0", index=0), readings, presence, "GPU is lost")  # type: ignore[arg-type]
+    return GpuFact(GpuRef("h", uuid=UUID, bus_id="00000000:1b:00.0", index=0), readings, presence, "GPU is lost")  # type: ignore[arg-type]  # made of keywords
 
 
 def _answer(fleet: Fleet, now: float = 1001.0) -> dict:

@@ -20,7 +20,7 @@ def entries(path: Path, limits: Limits | None = None) -> dict[str, Entry]:
 
 def tar_of(files: dict[str, bytes], mode: str = "w:gz") -> bytes:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]
+    with tarfile.open(fileobj=out, mode=mode) as archive:  # type: ignore[call-overload]  # the mode is a parameter
         for name, data in files.items():
             info = tarfile.TarInfo(name)
             info.size, info.mtime = len(data), 1_700_000_000
@@ -43,7 +43,7 @@ def test_tar_archives_by_content_not_by_name(tmp_path: Path, mode: str) -> None:
 @pytest.mark.parametrize(("pack", "ending"), [(gzip.compress, "gz"), (bz2.compress, "bz2"), (lzma.compress, "xz")])
 def test_single_compressed_files(tmp_path: Path, pack: object, ending: str) -> None:
     path = tmp_path / f"gpu-a03.txt.{ending}"
-    path.write_bytes(pack(b"hello"))  # type: ignore[operator]
+    path.write_bytes(pack(b"hello"))  # type: ignore[operator]  # parameters are objects
     assert {n: e.data for n, e in entries(path).items()} == {"gpu-a03.txt": b"hello"}
 
 

@@ -37,7 +37,7 @@ def pane(name: str) -> Pane:
 
 def context(fleet: Fleet, now: float = NOW, **settings: object) -> PaneContext:
     """Return the context of a screen on a fleet."""
-    return PaneContext(fleet.view(), now, **settings)  # type: ignore[arg-type]
+    return PaneContext(fleet.view(), now, **settings)  # type: ignore[arg-type]  # made of keywords
 
 
 def row(shown: Pane, at: PaneContext, key: Hashable, width: int) -> str:

@@ -69,7 +69,7 @@ def test_only_what_can_be_drawn_is_left(raw: str, seen: str):
     ],
 )
 def test_a_cell_fills_its_width(text: str, width: int, align: str, result: str):
-    assert text_of(fit(Cell(text), width, align)) == result  # type: ignore[arg-type] - a word of the table
+    assert text_of(fit(Cell(text), width, align)) == result
 
 
 def test_runs_keep_their_roles_when_cut():

@@ -31,7 +31,7 @@ def own_textual(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def console(system: str = "truecolor") -> Console:
-    return Console(color_system=system, force_terminal=True, legacy_windows=False, _environ={})  # type: ignore[arg-type]
+    return Console(color_system=system, force_terminal=True, legacy_windows=False, _environ={})  # type: ignore[arg-type]  # a name
 
 
 def strip(*parts: tuple[str, Style | None]) -> Strip:
@@ -108,9 +108,9 @@ def test_an_unknown_textual_is_left_as_it_is(change: str, reason: str, monkeypat
             return "\x1b[1;3Hcd" if change == "cuts itself" else "\x1b[1;1H\x1b[1mabcd\x1b[0m"
 
     if change == "arguments":
-        Changed.__init__ = lambda self, chops, spans: None  # type: ignore[assignment]
+        Changed.__init__ = lambda self, chops, spans: None  # type: ignore[assignment]  # on purpose another
     if change == "method":
-        Changed.render_segments = lambda self: ""  # type: ignore[assignment, misc]
+        Changed.render_segments = lambda self: ""  # type: ignore[assignment, misc]  # on purpose another
     if change == "no method":
         del Changed.render_segments
     if change == "gone":

@@ -169,7 +169,7 @@ async def test_the_caret_stays_in_sight(stage: Staging):
 
 async def test_keys_that_are_typed_do_not_act_on_the_app(stage: Staging):
     class Quitter(Stage):
-        BINDINGS = [("q", "quit", "Quit")]  # noqa: RUF012
+        BINDINGS = [("q", "quit", "Quit")]  # noqa: RUF012 - as Textual has it
 
     app = Quitter([Prompt("/")])
     async with app.run_test() as pilot:
