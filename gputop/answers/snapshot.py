@@ -8,6 +8,7 @@ from msgspec import Struct, defstruct
 from gputop.answers.quantity import BOARD_QUANTITIES, NOBODY, NODE_QUANTITIES, Quantity, answer
 from gputop.fleet import GpuState, NodeState, View, WorkloadState
 from gputop.fleet.allocation import allocations, is_cordoned, is_ready, tells_of_workloads
+from gputop.fleet.holding import holders, process_holder
 from gputop.fleet.precedence import disagreements
 from gputop.model.reading import Absent, Origin
 from gputop.model.status import SourceStatus
@@ -282,9 +283,8 @@ def _gpu(gpu: GpuState, now: float) -> Any:  # noqa: ANN401 - made from the tabl
         age_s=round(max(0.0, now - seen), 1) if seen else None,
         **{q: answer(gpu.readings.get(q), now) if q in gpu.readings else NOBODY for q in BOARD_QUANTITIES},
         holders=[
-            HolderAnswer(h.scheduler, h.namespace, h.name, h.container, h.uid, h.how, claim.origin.source)
-            for claim in gpu.holders
-            for h in claim.holders
+            HolderAnswer(h.scheduler, h.namespace, h.name, h.container, h.uid, h.how, source)
+            for h, source in holders(gpu)
         ],
         xids=[
             XidAnswer(x.xid, x.kind, x.source, x.first_seen, x.last_seen, x.count, x.window_s, not x.from_start, x.text)
@@ -324,7 +324,7 @@ def _processes(gpu: GpuState, now: float) -> list[ProcessAnswer]:
     for p in table.processes:
         told = {"user": p.user, "command": p.command, "memory_mib": p.memory_mib, "sm_percent": p.sm_percent}
         reasons = {name: v.reason for name, v in told.items() if isinstance(v, Absent)}
-        h = p.holder
+        h = process_holder(gpu, p)
         holder = h and HolderAnswer(h.scheduler, h.namespace, h.name, h.container, h.uid, h.how, table.origin.source)
         answers.append(
             ProcessAnswer(

@@ -224,21 +224,23 @@ def _node_trouble(store: Store, joiner: Joiner, fact: NodeTrouble, origin: Origi
     node = store.nodes[key]
     mine = (origin.source, fact.code)
     before = next((t for t in node.troubles if (t.source, t.fact.code) == mine), None)
-    if before is None and not fact.text:
-        return
     rest = tuple(t for t in node.troubles if (t.source, t.fact.code) != mine)
     if fact.text:
         rest = (*rest, Trouble(fact, origin.source, before.since if before else origin.at))
     if rest != node.troubles:
         store.put_node(msgspec.structs.replace(node, troubles=rest))
+    if not fact.text:
+        # A source that was silent of it from the start and takes that back has learnt the node's right name.
+        joiner.drop_bare(key)
 
 
 def _processes(store: Store, joiner: Joiner, fact: ProcessesFact, origin: Origin, _: float) -> None:
     state = store.gpus[joiner.gpu(origin.source, fact.ref)]
     before = next((p for p in state.processes if p.origin.source == origin.source), None)
     rest = [p for p in state.processes if p.origin.source != origin.source]
-    tables = sorted((*rest, ProcessTable(fact.processes, origin)), key=lambda p: p.origin.rank)
-    changed = before is None or before.processes != fact.processes
+    processes = store.naming.processes(fact.processes, state.key)
+    tables = sorted((*rest, ProcessTable(processes, origin)), key=lambda p: p.origin.rank)
+    changed = before is None or before.processes != processes
     store.put_gpu(msgspec.structs.replace(state, processes=tuple(tables)), changed=changed)
 
 
@@ -246,8 +248,9 @@ def _holders(store: Store, joiner: Joiner, fact: HoldersFact, origin: Origin, _:
     state = store.gpus[joiner.gpu(origin.source, fact.ref)]
     before = next((h for h in state.holders if h.origin.source == origin.source), None)
     rest = [h for h in state.holders if h.origin.source != origin.source]
-    claims = sorted((*rest, HolderClaim(fact.holders, origin)), key=lambda h: h.origin.rank)
-    changed = before is None or before.holders != fact.holders
+    named = store.naming.holders(fact.holders, state.key)
+    claims = sorted((*rest, HolderClaim(named, origin)), key=lambda h: h.origin.rank)
+    changed = before is None or before.holders != named
     store.put_gpu(msgspec.structs.replace(state, holders=tuple(claims)), changed=changed)
 
 
@@ -309,6 +312,17 @@ def _workload(store: Store, joiner: Joiner, fact: WorkloadFact, origin: Origin, 
     if before is None or (before.workload, before.node) != (w, node):
         store.changes.workloads.add(uid)
         store.changes.nodes |= {n for n in (node, before.node if before else None) if n is not None}
+    for key in store.naming.take_waiting(w.uid):
+        _rename_holders(store, key)
+
+
+def _rename_holders(store: Store, key: GpuKey) -> None:
+    """Name the holders of a GPU anew: a workload was told that they are known by the id of."""
+    state = store.gpus[key]
+    processes = tuple([ProcessTable(store.naming.processes(t.processes, key), t.origin) for t in state.processes])
+    holders = tuple([HolderClaim(store.naming.holders(c.holders, key), c.origin) for c in state.holders])
+    if (processes, holders) != (state.processes, state.holders):
+        store.put_gpu(msgspec.structs.replace(state, processes=processes, holders=holders))
 
 
 def _workloads_roster(store: Store, _joiner: Joiner, fact: WorkloadsRoster, origin: Origin, _: float) -> None:

@@ -186,6 +186,25 @@ class Joiner:
         self._hosts.move(old, new)
         self.forget_answers()
 
+    def drop_bare(self, key: NodeKey) -> None:
+        """Drop a node that is a name only: nobody listed anything on it, and nobody says any more why.
+
+        An exporter that is silent from the start stands under its address. Once it tells the name of its
+        host, the address is no node beside it.
+        """
+        node = self._store.nodes[key]
+        told = node.gpus or node.pci or node.devices or node.readings or node.conditions or node.troubles
+        if told or any(c.boards or not c.silent for c in node.coverage) or self._store.workloads.on(key):
+            return
+        self._forget_node(key)
+        self._store.changes.rows = True
+        self.forget_answers()
+
+    def _forget_node(self, key: NodeKey) -> None:
+        self._store.drop_node(key)
+        self._store.changes.nodes.discard(key)
+        self._hosts.forget(key)
+
     def expire(self, before: float) -> None:
         """Drop GPUs not listed since `before`, and nodes that have nothing left."""
         old = [
@@ -196,8 +215,6 @@ class Joiner:
         for node in {k.node for k in old}:
             state = self._store.nodes[node]
             if not state.gpus and not state.devices:
-                self._store.drop_node(node)
-                self._store.changes.nodes.discard(node)
-                self._hosts.forget(node)
+                self._forget_node(node)
         if old:
             self.forget_answers()

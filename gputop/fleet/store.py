@@ -6,6 +6,7 @@ import msgspec
 
 from gputop.fleet.changes import Changes
 from gputop.fleet.history import History
+from gputop.fleet.naming import Naming
 from gputop.fleet.registry import Registry
 from gputop.fleet.state import NO_RIVALS, GpuState, NodeState, View
 from gputop.fleet.workloads import Workloads
@@ -23,6 +24,7 @@ class Store:
         self.nodes: dict[NodeKey, NodeState] = {}
         self.gpus: dict[GpuKey, GpuState] = {}
         self.workloads = Workloads()
+        self.naming = Naming(self.workloads)
         self.sources: dict[str, SourceStatus] = {}
         self.listed: dict[tuple[str, NodeKey], frozenset[GpuKey]] = {}
         self.registry = Registry()
@@ -120,6 +122,7 @@ class Store:
             if place[1] == key.node and key in keys:
                 kept = keys - {key}
                 self.listed[place] = kept | {instead} if instead and instead.node == key.node else kept
+        self.naming.move(key, instead)
         self.changes.replaced[key] = instead
         self.changes.gpus.discard(key)
         self.changes.rows = True

@@ -34,6 +34,7 @@ class Workloads:
 
     def __init__(self) -> None:
         self._by_key: dict[WorkloadKey, WorkloadState] = {}
+        self._clusters: dict[str, set[str]] = {}
         self._placed: dict[NodeKey, dict[WorkloadKey, WorkloadState]] = {}
         self._tuples: dict[NodeKey, tuple[WorkloadState, ...]] = {}
         self._tellers: Counter[tuple[str, str]] = Counter()
@@ -42,6 +43,17 @@ class Workloads:
     def get(self, key: WorkloadKey) -> WorkloadState | None:
         """Return a workload, or None."""
         return self._by_key.get(key)
+
+    def by_uid(self, uid: str, cluster: str) -> WorkloadState | None:
+        """Return the workload with an id, or None if there is none or several that it may be.
+
+        Args:
+            uid: Pod UID or allocation id.
+            cluster: The cluster to look in; "" when not told, which fits each, as a workload without one does.
+        """
+        clusters = self._clusters.get(uid, set())
+        fitting = {cluster} & clusters or {c for c in clusters if not c or not cluster}
+        return self._by_key[next(iter(fitting)), uid] if len(fitting) == 1 else None
 
     def keys_of(self, source: str, cluster: str) -> list[WorkloadKey]:
         """Return the keys of the workloads in a cluster that a source tells of."""
@@ -55,6 +67,7 @@ class Workloads:
             if before.node is not None and before.node != state.node:
                 self._unplace(key, before.node)
         self._by_key[key] = state
+        self._clusters.setdefault(key[1], set()).add(key[0])
         self._tellers[_teller(state)] += 1
         if state.node is not None:
             self._placed.setdefault(state.node, {})[key] = state
@@ -68,6 +81,10 @@ class Workloads:
             KeyError: There is no such workload.
         """
         state = self._by_key.pop(key)
+        clusters = self._clusters[key[1]]
+        clusters.discard(key[0])
+        if not clusters:
+            del self._clusters[key[1]]
         self._tellers[_teller(state)] -= 1
         if state.node is not None:
             self._unplace(key, state.node)

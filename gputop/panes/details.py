@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from gputop.fleet import GpuState, NodeState
+from gputop.fleet.holding import holders
 from gputop.fleet.precedence import disagreements
 from gputop.model.facts import XidKind
 from gputop.model.identity import GpuKey, NodeKey
@@ -13,7 +14,6 @@ from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age, rate
 from gputop.panes.gpu_table import clock, text_of
-from gputop.panes.holding import holders
 from gputop.panes.node_summary import SUMMARIES
 from gputop.panes.words import PRESENCE_ROLES, PRESENCE_WORDS, clock_words, recovery_words
 from gputop.widgets.cells import Cell

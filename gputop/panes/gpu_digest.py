@@ -11,6 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.fleet import GpuState
+from gputop.fleet.holding import contradiction, holders, is_held
 from gputop.fleet.precedence import disagreements
 from gputop.fleet.state import XidRecord
 from gputop.model.facts import Presence, XidKind
@@ -18,7 +19,6 @@ from gputop.model.quantity import QUANTITIES
 from gputop.panes.format import last
 from gputop.panes.gpu_table import gpu_name
 from gputop.panes.gpus import IDLE_PERCENT, activity, memory_pair
-from gputop.panes.holding import contradiction, holders, is_held
 from gputop.panes.links import PcieLink, nvlinks, pcie_link
 from gputop.panes.temperature import HOT, heat_of
 from gputop.panes.troubles import raised_trouble

@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.fleet import GpuState
+from gputop.fleet.holding import holders, processes_of
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
@@ -18,7 +19,7 @@ from gputop.panes.base import PaneContext
 from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import NA_TEXT, last, number, reading_cell
 from gputop.panes.groups import group_heading, grouped
-from gputop.panes.holding import holder_cell, holder_value, holders, processes_of
+from gputop.panes.holding import holder_cell, holder_value
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.words import PRESENCE_ROLES, PRESENCE_WORDS
 from gputop.widgets.cells import Cell

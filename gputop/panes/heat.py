@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 
+from gputop.fleet.holding import is_held
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
 from gputop.panes.ascii import fold_cell
@@ -10,7 +11,7 @@ from gputop.panes.fleet import gpu_glyph
 from gputop.panes.format import fresh
 from gputop.panes.gpu_table import absent_cell, gpu_name
 from gputop.panes.gpus import COLUMNS, activity
-from gputop.panes.holding import holder_cell, is_held
+from gputop.panes.holding import holder_cell
 from gputop.panes.words import PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.heatmap import HeatRow

@@ -6,12 +6,12 @@ A number that ends in S is the system's memory: the GPU has none of its own.
 from typing import Final
 
 from gputop.fleet import GpuState
+from gputop.fleet.holding import processes_of
 from gputop.panes.base import PaneContext
 from gputop.panes.format import NA_TEXT, UNKNOWN_TEXT, gib, is_na, last, percent
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
 from gputop.panes.gpus import QUANTITIES as GPU_QUANTITIES
 from gputop.panes.gpus import memory_pair, memory_percent, system_memory
-from gputop.panes.holding import processes_of
 from gputop.widgets.bars import Part, stacked_bar
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column

@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gputop.fleet import GpuState
+from gputop.fleet.holding import process_holder, processes_of
 from gputop.model.identity import GpuKey
 from gputop.model.process import GpuProcess
 from gputop.model.reading import Absent
@@ -16,7 +17,6 @@ from gputop.panes.filter import Searchable, matches, terms_of
 from gputop.panes.format import gib
 from gputop.panes.gpu_table import SEARCHABLE as GPU_SEARCHABLE
 from gputop.panes.gpu_table import STALE_MARK
-from gputop.panes.holding import processes_of
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
 
@@ -57,6 +57,11 @@ def _of_gpu(text: Callable[[GpuState], str]) -> Callable[[_Row], str]:
     return lambda row: text(row.gpu)
 
 
+def _holder_text(row: _Row) -> str:
+    holder = process_holder(row.gpu, row.process)
+    return holder.label if holder else GPU_SEARCHABLE.texts["holder"](row.gpu)
+
+
 def _or_nothing(value: str | Absent) -> str:
     return value if isinstance(value, str) else ""
 
@@ -66,7 +71,7 @@ _SEARCHABLE: Final[Searchable[_Row]] = Searchable(
         "command": lambda r: _or_nothing(r.process.command),
         "user": lambda r: _or_nothing(r.process.user),
         "pid": lambda r: str(r.process.pid),
-        "holder": lambda r: r.process.holder.label if r.process.holder else GPU_SEARCHABLE.texts["holder"](r.gpu),
+        "holder": _holder_text,
         **{key: _of_gpu(text) for key, text in GPU_SEARCHABLE.texts.items() if key not in _OWN},
     },
     lambda r, quantity: GPU_SEARCHABLE.number(r.gpu, quantity),
@@ -128,6 +133,7 @@ class ProcessesPane:
 
 def _cells(context: PaneContext, gpu: GpuState, process: GpuProcess) -> tuple[Cell, ...]:
     memory, sm = process.memory_mib, process.sm_percent
+    holder = process_holder(gpu, process)
     return (
         Cell(str(process.pid)),
         Cell(_place(context, gpu)),
@@ -135,7 +141,7 @@ def _cells(context: PaneContext, gpu: GpuState, process: GpuProcess) -> tuple[Ce
         Cell(f"{gib(memory)}G") if not isinstance(memory, Absent) else _absent(memory),
         Cell(f"{sm:.0f}") if not isinstance(sm, Absent) else _absent(sm),
         Cell(process.kinds, "dim"),
-        Cell(process.holder.label) if process.holder else Cell(process.holder_reason, "dim"),
+        Cell(holder.label) if holder else Cell(process.holder_reason, "dim"),
         _text(process.command),
     )
 
