@@ -17,6 +17,8 @@ from gputop.sources.metrics.sample import Sample
 
 # Copies of one reading for each pod of a shared GPU differ in it (NVIDIA/dcgm-exporter#474): they are not old.
 _SHARE_LABEL: Final = "vgpu"
+_MIG_LABELS: Final = ("GPU_I_ID", "gpu_i_id", "dra_mig_device_uuid", "mig_uuid")
+_MIG_PREFIX: Final = "MIG-"
 _ROW: Final = frozenset({*ROW_LABELS, _SHARE_LABEL})
 
 
@@ -39,30 +41,37 @@ class Seen(Struct, frozen=True):
     """What the series that tell which GPUs there are come to.
 
     Attributes:
-        gpus: Number of GPUs and MIG instances.
+        boards: Number of GPUs; one of which only MIG instances are told counts too.
+        instances: Number of MIG instances.
         targets: Addresses of their exporters.
         doubles: Series that stand side by side.
     """
 
-    gpus: int
+    boards: int
+    instances: int
     targets: set[str]
     doubles: Doubles
 
 
 def look(samples: Iterable[Sample]) -> Seen:
     """Return what the series that tell which GPUs there are come to."""
-    gpus: set[tuple[str, ...]] = set()
+    boards: set[tuple[str, ...]] = set()
+    instances: set[tuple[str, ...]] = set()
     targets: set[str] = set()
     several = list(samples)
     for sample in several:
         labels = sample.labels
         instance = labels.get("instance", "")
         uuid = labels.get("UUID") or labels.get("uuid") or ""
+        mig = uuid if uuid.startswith(_MIG_PREFIX) else next((labels[n] for n in _MIG_LABELS if labels.get(n)), "")
         # Two exporters of one board spell its UUID with and without the prefix.
-        board = (uuid.removeprefix("GPU-"),) if uuid else (instance, labels.get("gpu") or labels.get("gpu_id") or "")
-        gpus.add((*board, labels.get("GPU_I_ID", "")))
+        named = uuid and not uuid.startswith(_MIG_PREFIX)
+        board = (uuid.removeprefix("GPU-"),) if named else (instance, labels.get("gpu") or labels.get("gpu_id") or "")
+        boards.add(board)
+        if mig:
+            instances.add((*board, mig))
         targets.add(instance)
-    return Seen(len(gpus), targets - {""}, _differing(_side_by_side(several)))
+    return Seen(len(boards), len(instances), targets - {""}, _differing(_side_by_side(several)))
 
 
 def _side_by_side(samples: Iterable[Sample]) -> list[list[Sample]]:

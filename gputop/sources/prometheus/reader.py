@@ -72,7 +72,8 @@ class Reader:
 
     Attributes:
         names: Metric names of GPUs that the server has; None where it did not tell.
-        gpus: Number of GPUs and MIG instances in the last round.
+        boards: Number of GPUs in the last round.
+        instances: Number of MIG instances in the last round.
         targets: Addresses of the exporters that told of them.
         silent: Addresses of exporters that cannot be scraped.
         has_kube: kube-state-metrics is there.
@@ -85,7 +86,7 @@ class Reader:
         self._clocks = clocks
         self._matchers = matchers
         self.names: frozenset[str] | None = None
-        self.gpus = 0
+        self.boards = self.instances = 0
         self.targets: set[str] = set()
         self.silent: set[str] = set()
         self.has_kube: bool | None = None
@@ -148,7 +149,7 @@ class Reader:
     ) -> AsyncIterator[Part]:
         wanted = names_for(quantities if self.names is not None else None, self.names)
         rest = [name for name in wanted if name not in asked]
-        large = self.gpus > SMALL_FLEET
+        large = self.boards + self.instances > SMALL_FLEET
         now = [name for name in rest if _quantity(name) in FIRST] if large else rest
         samples += await self._values(now, asked_at)
         samples += await self._up(asked_at)
@@ -195,7 +196,7 @@ class Reader:
         self._lists_all = self._lists_all and not found.failures
         samples = found.samples
         seen = await in_thread(lambda: look(samples), "prometheus look")
-        self.gpus, self.targets = seen.gpus, seen.targets
+        self.boards, self.instances, self.targets = seen.boards, seen.instances, seen.targets
         now = time.monotonic()
         self._last_seen.update(dict.fromkeys(seen.targets, now))
         await self._read_own_times(names, seen.doubles)
@@ -252,7 +253,7 @@ class Reader:
 
     async def _values(self, names: Sequence[str], asked_at: float) -> list[Sample]:
         """Return the values of metrics: in wide requests for a small fleet, one by one for a large one."""
-        if self.gpus <= SMALL_FLEET:
+        if self.boards + self.instances <= SMALL_FLEET:
             return await self._all([list(c) for c in chunks(names, NAMES_AT_ONCE)], self._raw, asked_at)
         samples = await self._all([[name] for name in names], self._reduced, asked_at)
         # They have told the time of the series; of a workload they would tell a part only.

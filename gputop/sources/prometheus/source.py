@@ -107,7 +107,9 @@ class PrometheusSource:
         reader = self._reader
         if reader is None or not self._rounds:
             return ()
-        found = [Finding(f"{reader.gpus} GPUs of {len(reader.targets)} exporters", severity="ok")]
+        instances = f" and {_counted(reader.instances, 'MIG instance')}" if reader.instances else ""
+        words = f"{_counted(reader.boards, 'GPU')}{instances} of {_counted(len(reader.targets), 'exporter')}"
+        found = [Finding(words, severity="ok")]
         names = reader.names or frozenset()
         if generation(names):
             found.append(Finding(f"dcgm-exporter: {generation(names)}", severity="ok"))
@@ -250,6 +252,10 @@ class PrometheusSource:
             return None
         series = await fetcher.query_range(asked.query, asked.start, asked.end, asked.step_s)
         return answer(asked, series, self._clocks.offset_s)
+
+
+def _counted(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def _some(targets: Collection[str]) -> str:
