@@ -1,36 +1,30 @@
-"""The charts of a GPU: utilisation and VRAM, power, temperature, clock; gaps stay gaps."""
+"""The charts of a GPU or node: utilisation, VRAM, power, temperature, clock; gaps stay gaps.
+
+VRAM is drawn in GiB, never as a share: how large the whole was in the past is not known, and with MIG it changes.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from gputop.fleet import GpuState
 from gputop.fleet import Series as History
-from gputop.model.identity import GpuKey
-from gputop.panes.ascii import fold
+from gputop.model.identity import GpuKey, NodeKey
+from gputop.model.reading import Reading
+from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
+from gputop.panes.format import NA_TEXT, gib, is_na, last, number
+from gputop.panes.past import bridge_s, together, until
 from gputop.widgets.cells import Cell
 from gputop.widgets.chart import Scale, Series
 
 _SLOTS: Final = 300
-_ROOM_FOR_RANGES: Final = 120
-"""Cells across from which also a chart of several lines has room to say how far each went."""
+_TWO_FROM_WIDTH: Final = 60
+_THREE_FROM_WIDTH: Final = 78
 
-
-class ChartLine(Struct, frozen=True):
-    """One line of a chart.
-
-    Attributes:
-        quantity: What is drawn.
-        name: Short name; its first letter marks the line's end.
-        share_of: Draw it in percent of this quantity's present value; "" to draw it as it is.
-    """
-
-    quantity: str
-    name: str
-    share_of: str = ""
+Hours = Mapping[GpuKey, Mapping[str, History]]
+"""Answers of range queries by GPU and quantity."""
 
 
 class ChartKind(Struct, frozen=True):
@@ -38,36 +32,63 @@ class ChartKind(Struct, frozen=True):
 
     Attributes:
         id: Stable word.
-        title: Words above it.
-        unit: Unit of its axis.
+        name: Words above it.
+        quantity: What is drawn.
+        unit: What stands behind its newest value.
         top: Upper end of the axis; 0 to take it from `top_from` or from the values.
-        top_from: Quantity whose present value is the upper end.
-        lines: What is drawn; the first is drawn last, on top.
+        top_from: Quantities of which the first that is told is the upper end, unless the past went higher.
+        words: Text of a value.
+        aggregate: How the boards of a node make one line, see `gputop.panes.past`; "" for the chart of a GPU.
     """
 
     id: str
-    title: str
+    name: str
+    quantity: str
     unit: str
-    top: float
-    top_from: str
-    lines: tuple[ChartLine, ...]
+    top: float = 0.0
+    top_from: tuple[str, ...] = ()
+    words: Callable[[float], str] = number
+    aggregate: str = ""
 
-    @property
-    def quantities(self) -> tuple[str, ...]:
-        """The quantities it needs over time."""
-        return tuple(line.quantity for line in self.lines)
 
+_TOTAL: Final = ("memory_total_mib", "memory_total_at_least_mib")
 
 CHARTS: Final = (
-    ChartKind(
-        "activity", "util and VRAM", "%", 100.0, "",
-        (ChartLine("utilization", "util"), ChartLine("memory_used_mib", "VRAM", "memory_total_mib")),
-    ),
-    ChartKind("power", "power", "W", 0.0, "power_limit_w", (ChartLine("power_w", "power"),)),
-    ChartKind("heat", "temperature", "°C", 100.0, "", (ChartLine("temperature_c", "temperature"),)),
-    ChartKind("clock", "SM clock", "MHz", 0.0, "sm_clock_max_mhz", (ChartLine("sm_clock_mhz", "clock"),)),
-)  # fmt: skip
-"""All charts, in the order in which they are given room."""
+    ChartKind("util", "util", "utilization", "%", top=100.0),
+    ChartKind("vram", "VRAM", "memory_used_mib", "G", top_from=_TOTAL, words=gib),
+    ChartKind("power", "power", "power_w", "W", top_from=("power_limit_w",)),
+    ChartKind("heat", "temperature", "temperature_c", "°C", top=100.0),
+    ChartKind("clock", "SM clock", "sm_clock_mhz", "MHz", top_from=("sm_clock_max_mhz",)),
+)
+"""All charts of a GPU, in the order in which they are given room."""
+
+NODE_CHARTS: Final = (
+    ChartKind("util", "mean util", "utilization", "%", top=100.0, aggregate="mean"),
+    ChartKind("vram", "VRAM", "memory_used_mib", "G", top_from=_TOTAL, words=gib, aggregate="sum"),
+    ChartKind("power", "power", "power_w", "W", top_from=("power_limit_w",), aggregate="sum"),
+    ChartKind("heat", "hottest", "temperature_c", "°C", top=100.0, aggregate="max"),
+)
+"""All charts of a node."""
+
+
+def kinds_of(key: GpuKey | NodeKey) -> tuple[ChartKind, ...]:
+    """Return the charts of a GPU or node."""
+    return CHARTS if isinstance(key, GpuKey) else NODE_CHARTS
+
+
+def boards_of(context: PaneContext, key: GpuKey | NodeKey) -> list[GpuKey]:
+    """Return whose past is drawn: the GPU, or the node's boards."""
+    if isinstance(key, GpuKey):
+        return [key]
+    node = context.view.nodes.get(key)
+    return [gpu for gpu in node.gpus if not gpu.instance] if node else []
+
+
+def columns_across(key: GpuKey | NodeKey, width: int) -> int:
+    """Return how many charts stand side by side."""
+    if isinstance(key, GpuKey) and width >= _THREE_FROM_WIDTH:
+        return 3
+    return 2 if width >= _TWO_FROM_WIDTH else 1
 
 
 class Drawing(Struct, frozen=True):
@@ -78,115 +99,76 @@ class Drawing(Struct, frozen=True):
     scale: Scale
 
 
-def draw(context: PaneContext, key: GpuKey, kind: ChartKind, hours: Mapping[str, History] | None) -> Drawing:
-    """Return one chart of a GPU.
+def draw(context: PaneContext, key: GpuKey | NodeKey, kind: ChartKind, hours: Hours | None) -> Drawing:
+    """Return one chart.
 
     Args:
         context: What the screen is set to.
-        key: The GPU.
-        kind: The chart.
-        hours: Answers of range queries by quantity; None to draw what is in memory.
+        key: The GPU or node.
+        kind: One of `kinds_of` the key.
+        hours: Answers of range queries; None to draw what is in memory.
     """
-    gpu = context.view.gpus.get(key)
-    series: list[Series] = []
-    titles: list[Cell] = []
-    left = ""
-    for number, line in enumerate(kind.lines):
-        if hours is not None:
-            past = hours.get(line.quantity)
-            told = _until(past, context.now) if past else None
-        else:
-            past = context.series(key, line.quantity, _SLOTS) if context.series else None
-            told = _until(past, context.now, _bridge(gpu, line.quantity)) if past else None
-        values = _scaled(told, _divisor(gpu, line)) if told else ()
-        role = f"chart-{number + 1}"
-        series.append(Series(line.name, values, role))
-        roomy = len(kind.lines) == 1 or context.width >= _ROOM_FOR_RANGES
-        words, span = _title(line.name, kind.unit, values)
-        words = fold(words) if context.ascii_only else words
-        titles.append(Cell.of((" " * bool(titles) + words, role), (span if roomy else "", "dim")))
-        if past:
-            left = _ago(past.step_s * len(past.values))
-    return Drawing(tuple(titles), tuple(reversed(series)), Scale(0.0, _top(kind, gpu, series), "{:.0f}".format, left))
+    boards = boards_of(context, key)
+    # A board in MIG mode has no utilisation of its own: nothing of it is missing.
+    keys = [k for k in boards if not is_na(_reading(context, k, kind.quantity))]
+    pasts = [_past(context, k, kind.quantity, hours) for k in (keys if kind.aggregate else boards)]
+    told = together(pasts, kind.aggregate or "max")
+    whole, some = (_values(told.whole), _values(told.some)) if told else ((), ())
+    part = ""
+    if told and 0 < told.told < len(pasts):
+        part = f" of {told.told}/{len(pasts)} GPUs"
+    newest = (some if part else whole)[-1:]
+    words = f"{kind.words(newest[0])}{kind.unit}" if newest and newest[0] is not None else "?"
+    if words == "?" and boards and not keys:
+        words = NA_TEXT
+    runs = [(f"{kind.name} {words}", "chart-1"), (part, "warn"), (_span(kind, whole), "dim")]
+    title = Cell.of(*runs)
+    if title.width > context.width // columns_across(key, context.width):
+        title = Cell.of(*runs[:2])
+    series = [Series(kind.name, whole)]
+    if any(v is not None for v in some):
+        series.insert(0, Series("part of the GPUs", some, "stale"))
+    left = _ago(told.step_s * len(whole)) if told else ""
+    scale = Scale(0.0, _top(context, kind, keys, (*whole, *some)), kind.words, left)
+    return Drawing((fold_cell(title) if context.ascii_only else title,), tuple(series), scale)
 
 
-def _title(name: str, unit: str, values: tuple[float | None, ...]) -> tuple[str, str]:
-    """Return a line's name with its newest value, and where in the span it went lowest and highest."""
-    newest = values[-1] if values else None
-    words = f"{name} {newest:.0f}{unit}" if newest is not None else f"{name} ?"
+def _past(context: PaneContext, key: GpuKey, quantity: str, hours: Hours | None) -> History | None:
+    if hours is not None:
+        past = hours.get(key, {}).get(quantity)
+        return until(past, context.now) if past else None
+    past = context.series(key, quantity, _SLOTS) if context.series else None
+    return until(past, context.now, bridge_s(context.view.gpus.get(key), quantity)) if past else None
+
+
+def _values(past: Sequence[float]) -> tuple[float | None, ...]:
+    return tuple([None if math.isnan(v) else v for v in past])
+
+
+def _span(kind: ChartKind, values: Sequence[float | None]) -> str:
+    """Return where a line went lowest and highest, "" where it stood still."""
     known = [v for v in values if v is not None]
-    low, high = (f"{min(known):.0f}", f"{max(known):.0f}") if known else ("", "")
-    return words, f" ({low} to {high})" if low != high else ""
+    low, high = (kind.words(min(known)), kind.words(max(known))) if known else ("", "")
+    return f" ({low} to {high})" if low != high else ""
 
 
-def _bridge(gpu: GpuState | None, quantity: str) -> float:
-    """Return for how many seconds a value counts as fresh: only where none is told for longer is a gap."""
-    reading = gpu.readings.get(quantity) if gpu else None
-    return reading.origin.stale_after_s if reading is not None else 0.0
+def _reading(context: PaneContext, key: GpuKey, quantity: str) -> Reading | None:
+    gpu = context.view.gpus.get(key)
+    return gpu.readings.get(quantity) if gpu else None
 
 
-def _until(past: History, now: float, bridge_s: float = 0.0) -> History:
-    """Return a stretch that ends now, so that a source that fell silent leaves a gap at its end.
-
-    Args:
-        past: What was told.
-        now: The time on screen; what was told after it is left out, as while the screen is held.
-        bridge_s: A value stands until the next one for at most so long.
-    """
-    count = len(past.values)
-    values = list(past.values)
-    if bridge_s > past.step_s:
-        _hold(values, int(bridge_s / past.step_s))
-    missing = int((now - past.end) / past.step_s)
-    if missing < 0:
-        values = values[:missing] or [math.nan]
-    # A slot that has only just begun is not yet a gap.
-    elif missing > max(1, int(bridge_s / past.step_s)):
-        values += [math.nan] * min(missing, count)
-    values = [math.nan] * (count - len(values)) + values
-    return History(now, past.step_s, tuple(values[-count:]))
-
-
-def _hold(values: list[float], slots: int) -> None:
-    """Let each value stand over the empty slots after it, where so few follow that it was still fresh."""
-    since = slots
-    held = math.nan
-    empty: list[int] = []
-    for place, value in enumerate(values):
-        if math.isnan(value):
-            since += 1
-            empty.append(place)
-            continue
-        if since < slots:
-            for earlier in empty:
-                values[earlier] = held
-        held, since = value, 0
-        empty.clear()
-
-
-def _number(gpu: GpuState | None, quantity: str) -> float | None:
-    reading = gpu.readings.get(quantity) if gpu else None
-    return reading.number if reading else None
-
-
-def _divisor(gpu: GpuState | None, line: ChartLine) -> float | None:
-    """Return what values are divided by; None when the share cannot be told."""
-    if not line.share_of:
-        return 1.0
-    whole = _number(gpu, line.share_of)
-    return whole / 100.0 if whole else None
-
-
-def _scaled(past: History, divisor: float | None) -> tuple[float | None, ...]:
-    if divisor is None:
-        return ()
-    return tuple(None if math.isnan(v) else v / divisor for v in past.values)
-
-
-def _top(kind: ChartKind, gpu: GpuState | None, series: list[Series]) -> float:
-    limit = kind.top or _number(gpu, kind.top_from) or 0.0
-    highest = max((v for s in series for v in s.values if v is not None), default=0.0)
+def _top(context: PaneContext, kind: ChartKind, keys: Sequence[GpuKey], values: Sequence[float | None]) -> float:
+    limits = [_limit(context, k, kind.top_from) for k in keys]
+    known = [v for v in limits if v is not None]
+    # The limit of some boards is no limit of a sum over all.
+    limit = kind.top or (math.fsum(known) if len(known) == len(limits) else 0.0)
+    highest = max((v for v in values if v is not None), default=0.0)
     return max(limit, highest, 1.0)
+
+
+def _limit(context: PaneContext, key: GpuKey, quantities: Sequence[str]) -> float | None:
+    told = (last(_reading(context, key, q)) for q in quantities)
+    return next((v for v in told if v is not None), None)
 
 
 def _ago(seconds: float) -> str:

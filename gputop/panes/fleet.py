@@ -23,6 +23,7 @@ from gputop.panes.groups import group_heading, grouped
 from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sorting import sort_known_first
 from gputop.panes.temperature import HOT, degrees
+from gputop.panes.trend import TREND_WIDTH, least_width, utilisation_trend
 from gputop.panes.words import BROKEN, PRESENCE_WORDS
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import Column
@@ -88,6 +89,12 @@ def _glyphs(row: Row) -> Cell:
             for g, d in zip(summary.boards, summary.digests, strict=True)
         )
     )
+
+
+def _trend(row: Row) -> Cell:
+    if row.context.width < _ROOM_FOR_TREND:
+        return Cell("")
+    return utilisation_trend([g for g in row.summary.boards if g.presence is Presence.PRESENT], row.context)
 
 
 def _count(value: float | None, *, closed: bool = False) -> Cell:
@@ -213,10 +220,13 @@ def _number(key: str, title: str, priority: int, part: str, cell: Callable[[Row]
     return FleetColumn(column, cell or (lambda row: _count(value(row))), value)
 
 
+_TREND: Final = Column("trend", "LAST MINUTES", TREND_WIDTH, priority=7, sortable=False)
+
 COLUMNS: Final = (
     FleetColumn(Column("node", "NODE", 10, min_width=8, flex=2), lambda r: Cell(r.key.host), lambda r: r.key.host),
     FleetColumn(Column("state", "S", 2), _state, lambda r: r.summary.needs_a_look),
     FleetColumn(Column("gpus", "GPUS", 8, flex=2, descending=True), _glyphs, lambda r: float(r.summary.busy)),
+    FleetColumn(_TREND, _trend, lambda r: float(r.summary.busy)),
     _number("advertised", "ADV", 2, "advertised", _advertised),
     _number("healthy", "HLT", 2, "healthy", _healthy),
     _number("used", "USE", 2, "used"),
@@ -281,6 +291,7 @@ COLUMNS: Final = (
         lambda r: r.key.cluster or None,
     ),
 )
+_ROOM_FOR_TREND: Final = least_width([c.column for c in COLUMNS], _TREND)
 _GROUP_BY: Final[dict[str, Callable[[Row], str]]] = {
     "cluster": lambda r: r.key.cluster or "cluster not told",
     "model": lambda r: _model(r) or "model not told",

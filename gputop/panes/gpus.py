@@ -9,6 +9,7 @@ from gputop.panes.format import age, fresh, gib, is_na, last, number, percent, r
 from gputop.panes.gpu_table import HOLDER, GpuColumn, GpuTable, number_value, quantity_cell, text_of
 from gputop.panes.links import nvlinks, pcie_link
 from gputop.panes.temperature import HOT, WARM, degrees, heat_of
+from gputop.panes.trend import TREND_WIDTH, least_width, utilisation_trend
 from gputop.panes.words import clock_letter
 from gputop.widgets.bars import bar
 from gputop.widgets.cells import Cell
@@ -44,6 +45,11 @@ def _util_bar(gpu: GpuState, context: PaneContext) -> Cell:
     drawn = min(100.0, round(value / _BAR_QUANTUM) * _BAR_QUANTUM)
     role = "stale" if reading.state(context.now) == STALE else util_role(min(value, 100.0))
     return Cell(bar(drawn, _BAR, ascii_only=context.ascii_only), role)
+
+
+def _trend(gpu: GpuState, context: PaneContext) -> Cell:
+    # Where the column has no room, nobody looks at the past.
+    return utilisation_trend((gpu,), context) if context.width >= _ROOM_FOR_TREND else Cell("")
 
 
 def _vram(gpu: GpuState, context: PaneContext) -> Cell:
@@ -179,6 +185,8 @@ def _age(gpu: GpuState, context: PaneContext) -> Cell:
     return Cell(age(max(0.0, context.now - seen)) if seen else "?", "dim")
 
 
+_TREND: Final = Column("trend", "LAST MINUTES", TREND_WIDTH, priority=10, sortable=False)
+
 COLUMNS: Final = (
     GpuColumn(
         Column("util", "UTIL", 4, align="right", priority=0, descending=True),
@@ -186,6 +194,7 @@ COLUMNS: Final = (
         lambda gpu: last(gpu.readings.get(activity(gpu))),
     ),
     GpuColumn(Column("load", "", _BAR, priority=2, sortable=False), _util_bar, number_value("utilization")),
+    GpuColumn(_TREND, _trend, number_value("utilization")),
     GpuColumn(
         Column("vram", "VRAM", 8, align="right", priority=0, descending=True), _vram, number_value("memory_used_mib")
     ),
@@ -232,6 +241,8 @@ COLUMNS: Final = (
         lambda gpu: gpu.mig_uuid or gpu.key.uuid,
     ),
 )
+
+_ROOM_FOR_TREND: Final = least_width([c.column for c in COLUMNS], _TREND)
 
 QUANTITIES: Final = frozenset(
     {

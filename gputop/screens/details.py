@@ -16,7 +16,7 @@ from gputop.model.identity import GpuKey, NodeKey
 from gputop.model.text import clean
 from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
-from gputop.panes.charts import CHARTS, ChartKind, draw
+from gputop.panes.charts import ChartKind, boards_of, columns_across, draw, kinds_of
 from gputop.panes.details import detail_lines, detail_title
 from gputop.panes.errors import QUANTITIES as ERROR_QUANTITIES
 from gputop.panes.memory import QUANTITIES as MEMORY_QUANTITIES
@@ -38,7 +38,6 @@ _ALL_QUANTITIES_TO_NODES: Final = 64
 for one GPU would cost a hundred times that GPU."""
 _TWO_ROWS_FROM_HEIGHT: Final = 22
 _CHARTS_FROM_HEIGHT: Final = 14
-_TWO_COLUMNS_FROM_WIDTH: Final = 60
 
 
 class DetailsScreen(WatchScreen):
@@ -54,7 +53,8 @@ class DetailsScreen(WatchScreen):
         self._key = key
         self._start_at = start_at
         self._span = 0
-        self._hours: dict[str, Series] = {}
+        self._kinds = kinds_of(key)
+        self._hours: dict[GpuKey, dict[str, Series]] = {}
         self._words = Cell("")
         self._reading: asyncio.Task[None] | None = None
         self._asked_at = 0.0
@@ -67,7 +67,7 @@ class DetailsScreen(WatchScreen):
         yield StatusLines(1, ascii_only=ascii_only, id="details-title")
         yield StatusLines(1, ascii_only=ascii_only, id="details-span")
         with Grid(id="charts"):
-            for kind in CHARTS:
+            for kind in self._kinds:
                 yield Chart(ascii_only=ascii_only, id=f"chart-{kind.id}")
         yield TextView((), ascii_only=ascii_only)
         yield Footer(ascii_only=ascii_only, read_only=self.watch_app.read_only)
@@ -114,15 +114,15 @@ class DetailsScreen(WatchScreen):
 
     def _fit(self, width: int, height: int) -> None:
         grid = self.query_one("#charts", Grid)
-        columns = 2 if width >= _TWO_COLUMNS_FROM_WIDTH else 1
+        columns = columns_across(self._key, width)
         rows = 0 if height < _CHARTS_FROM_HEIGHT else 1 if height < _TWO_ROWS_FROM_HEIGHT else 2
-        grid.display = isinstance(self._key, GpuKey) and rows > 0
+        grid.display = rows > 0
         self.query_one("#details-span", StatusLines).display = grid.display
         each = max(5, min(9, height // 4))
         grid.styles.grid_size_columns = columns
         grid.styles.grid_size_rows = max(1, rows)
         grid.styles.height = each * max(1, rows)
-        for number, kind in enumerate(CHARTS):
+        for number, kind in enumerate(self._kinds):
             self.query_one(f"#chart-{kind.id}", Chart).display = number < columns * rows
 
     def context(self) -> PaneContext:
@@ -151,18 +151,17 @@ class DetailsScreen(WatchScreen):
         self._show_span()
         self._keep_hours_fresh()
         self.query_one(TextView).set_lines(detail_lines(context, self._key))
-        if isinstance(self._key, GpuKey):
-            for kind in CHARTS:
-                self._draw(context, self._key, kind)
+        for kind in self._kinds:
+            self._draw(context, kind)
         self.query_one(Footer).show("details")
 
-    def _draw(self, context: PaneContext, key: GpuKey, kind: ChartKind) -> None:
+    def _draw(self, context: PaneContext, kind: ChartKind) -> None:
         chart = self.query_one(f"#chart-{kind.id}", Chart)
         if not chart.display:
             return
         # Where hours cannot be had, the minutes in memory stay, as the words above the charts say.
         from_memory = not _SPANS[self._span][0] or self._words.role == "warn"
-        drawing = draw(context, key, kind, None if from_memory else self._hours)
+        drawing = draw(context, self._key, kind, None if from_memory else self._hours)
         chart.show(drawing.title, drawing.series, drawing.scale)
 
     def _show_span(self) -> None:
@@ -182,36 +181,41 @@ class DetailsScreen(WatchScreen):
 
     def do_span(self) -> None:
         """Show the next longer span; hours are asked of Prometheus."""
-        if not isinstance(self._key, GpuKey):
-            return
         self._span = (self._span + 1) % len(_SPANS)
         self._hours = {}
-        self._ask(self._key)
+        self._ask()
         self.redraw()
 
     def _keep_hours_fresh(self) -> None:
         due = time.monotonic() - self._asked_at >= _ASK_AGAIN_S
         # Held charts keep what they show.
-        if isinstance(self._key, GpuKey) and self._hours and due and not self.watch_app.paused:
-            self._ask(self._key)
+        if self._hours and due and not self.watch_app.paused:
+            self._ask()
 
-    def _ask(self, key: GpuKey) -> None:
+    def _ask(self) -> None:
         if self._reading is not None:
             self._reading.cancel()
         hours, name = _SPANS[self._span]
         self._asked_at = time.monotonic()
         if not self._hours:
             self._words = Cell(f"{name}: asking Prometheus …" if hours else "", "info")
-        self._reading = asyncio.create_task(self._read_hours(key, hours, name)) if hours else None
+        self._reading = asyncio.create_task(self._read_hours(hours, name)) if hours else None
 
-    async def _read_hours(self, key: GpuKey, hours: float, name: str) -> None:
-        quantities = tuple(dict.fromkeys(q for kind in CHARTS for q in kind.quantities))
+    async def _read_hours(self, hours: float, name: str) -> None:
+        quantities = tuple(kind.quantity for kind in self._kinds)
+        found: dict[GpuKey, dict[str, Series]] = {}
         try:
-            self._hours = await self.watch_app.session.range_series(key, quantities, hours)
-            if self._hours:
+            # Board by board, so that a server is not asked for a whole node at once.
+            for key in boards_of(self.context(), self._key):
+                series = await self.watch_app.session.range_series(key, quantities, hours)
+                if series:
+                    found[key] = series
+            self._hours = found
+            whose = "GPU" if isinstance(self._key, GpuKey) else "node"
+            if found:
                 self._words = Cell("from Prometheus", "dim")
             else:
-                self._words = Cell(f"{name}: Prometheus has nothing of this GPU", "warn")
+                self._words = Cell(f"{name}: Prometheus has nothing of this {whose}", "warn")
         except SourceError as error:
             self._words = Cell(f"{name}: {clean(error.reason)}", "warn")
         self.redraw()

@@ -346,12 +346,12 @@ def test_a_chart_says_the_newest_value_and_how_far_it_went(fleet):
     for at, power in enumerate((300.0, 120.0, 610.0, 450.0)):
         tell(fleet, NVML, NOW + at, gpu(HOST, 0, power_w=power, utilization=50.0, memory_used_mib=1.0))
     assert drawn(fleet, "power", NOW + 3).title[0].plain == "power 450W (120 to 610)"
-    assert "to" not in text(list(drawn(fleet, "activity", NOW + 3).title))
+    assert "to" not in text(list(drawn(fleet, "util", NOW + 3).title))
 
 
 def test_a_chart_without_history_says_unknown(fleet):
     one(fleet)
-    drawing = draw(context(fleet), key_of(HOST, 0), CHARTS[1], None)
+    drawing = draw(context(fleet), key_of(HOST, 0), next(k for k in CHARTS if k.id == "power"), None)
     assert "power ?" in text(list(drawing.title))
 
 

@@ -1,0 +1,71 @@
+"""Sparklines of the last minutes: each glyph is the mean of a stretch of time that has passed.
+
+Stretches begin at whole multiples of their length, so that a line changes when one ends and not at each sample:
+how busy it is right now stands beside it as a number.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from typing import Final
+
+from gputop.fleet import GpuState
+from gputop.panes.base import PaneContext
+from gputop.panes.format import is_na
+from gputop.panes.past import bridge_s, until
+from gputop.widgets.cells import Cell
+from gputop.widgets.columns import GAP, Column
+from gputop.widgets.spark import spark
+
+TREND_WIDTH: Final = 12
+_LEAST_STRETCH_S: Final = 10.0
+_QUANTITY: Final = "utilization"
+
+
+def least_width(columns: Sequence[Column], trend: Column) -> int:
+    """Return the cells below which a table has no room for its trend: what comes before it takes so many."""
+    place = columns.index(trend)
+    before = [c for i, c in enumerate(columns) if (c.priority, i) < (trend.priority, place)]
+    return trend.least + sum(c.least + GAP for c in before)
+
+
+def utilisation_trend(gpus: Sequence[GpuState], context: PaneContext) -> Cell:
+    """Return the mean utilisation of some GPUs over the last minutes.
+
+    A stretch in which not every one of them told is a gap: the mean of a part is not the mean of all.
+
+    Args:
+        gpus: GPUs that are there; those that have no utilisation of their own, as in MIG mode, are left out.
+        context: What the screen is set to.
+    """
+    counted = [g for g in gpus if not is_na(g.readings.get(_QUANTITY))]
+    lines = [_means(g, context) for g in counted]
+    if not lines:
+        return Cell("")
+    values = [statistics.fmean(slot) for slot in zip(*lines, strict=True)]
+    # A mean with NaN in it is NaN, which is a gap.
+    return Cell(spark(values, TREND_WIDTH, ascii_only=context.ascii_only), "chart-1")
+
+
+def _means(gpu: GpuState, context: PaneContext) -> list[float]:
+    """Return the mean of each stretch, oldest first, NaN where nothing was told."""
+    gap = [math.nan] * TREND_WIDTH
+    newest = context.series(gpu.key, _QUANTITY, 1) if context.series else None
+    if newest is None or context.series is None:
+        return gap
+    stretch_s = max(_LEAST_STRETCH_S, newest.step_s)
+    slots = math.ceil((TREND_WIDTH + 1) * stretch_s / newest.step_s)
+    past = context.series(gpu.key, _QUANTITY, slots)
+    if past is None:
+        return gap
+    told = until(past, context.now, bridge_s(gpu, _QUANTITY))
+    # Where the newest slot begins, in the same multiples of the step as the ring's.
+    begins = math.floor(context.now / told.step_s) * told.step_s
+    last_stretch = math.floor(context.now / stretch_s) - 1
+    sums, counts = [0.0] * TREND_WIDTH, [0] * TREND_WIDTH
+    for back, value in enumerate(reversed(told.values)):
+        place = TREND_WIDTH - 1 - last_stretch + math.floor((begins - back * told.step_s) / stretch_s)
+        if 0 <= place < TREND_WIDTH and not math.isnan(value):
+            sums[place] += value
+            counts[place] += 1
+    return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
