@@ -8,6 +8,7 @@ import ctypes
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import pynvml
@@ -29,6 +30,8 @@ ARGUMENT_VERSION_MISMATCH = 25
 UNKNOWN = 999
 
 _UNSIGNED_LONG_LONG = 3
+# nvmlValueType_t to the member of nvmlValue_t.
+_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 
 
 class Code(int):
@@ -57,7 +60,7 @@ class Sample:
 
 @dataclass
 class Gpu:
-    """A device: its answers by function name, and by (function, first argument) where that matters.
+    """A device: its answers by function name, and by (function, arguments after the handle …) where that matters.
 
     An answer is a number, bytes, a dict of struct members, a tuple for several out parameters, a `Code`, or
     a callable that returns one of these.
@@ -68,6 +71,7 @@ class Gpu:
     answers: dict[Any, Any] = field(default_factory=dict)
     fields: dict[tuple[int, int], Any] = field(default_factory=dict)
     field_type: int = _UNSIGNED_LONG_LONG
+    field_types: dict[tuple[int, int], int] = field(default_factory=dict)
     latency_us: dict[int, int] = field(default_factory=dict)
     processes: dict[str, list[Process] | Code] = field(default_factory=dict)
     samples: list[Sample] | Code = field(default_factory=lambda: Code(NOT_FOUND))
@@ -145,8 +149,9 @@ class FakeLibrary:
             return INVALID_ARGUMENT
         if gpu.every_call:
             return gpu.every_call
-        if arguments and not hasattr(arguments[0], "_obj"):
-            by_argument = gpu.answers.get((name, getattr(arguments[0], "value", arguments[0])))
+        given = [getattr(one, "value", one) for one in takewhile(lambda one: not hasattr(one, "_obj"), arguments)]
+        for length in range(len(given), 0, -1):
+            by_argument = gpu.answers.get((name, *given[:length]))
             if by_argument is not None:
                 return _answer(by_argument, arguments)
         return _answer(gpu.answers.get(name, Code(NOT_SUPPORTED)), arguments)
@@ -168,12 +173,29 @@ def _answer(answer: Any, arguments: tuple[Any, ...]) -> int:
         next(one for one in arguments if isinstance(one, ctypes.Array)).value = answer
     elif isinstance(answer, dict):
         for member, value in answer.items():
-            setattr(outs[0], member, value)
+            _set(outs[0], member, value)
     else:
         values = answer if isinstance(answer, tuple) else (answer,)
         for out, value in zip(outs, values, strict=False):
             out.value = value
     return SUCCESS
+
+
+def _set(struct: Any, member: str, value: Any) -> None:
+    """Set a member of a struct, which may be a struct or an array itself."""
+    kind = getattr(struct, member)
+    if isinstance(value, dict):
+        for inner, one in value.items():
+            _set(kind, inner, one)
+    elif isinstance(value, list):
+        for position, one in enumerate(value):
+            if isinstance(one, dict):
+                for inner, deep in one.items():
+                    _set(kind[position], inner, deep)
+            else:
+                kind[position] = one
+    else:
+        setattr(struct, member, value.encode() if isinstance(value, str) else value)
 
 
 def _init(library: FakeLibrary, _name: str, *_: Any) -> int:
@@ -214,9 +236,9 @@ def _fields(library: FakeLibrary, _name: str, handle: Any, count: Any, values: A
             entry.nvmlReturn = int(answer)
             continue
         entry.nvmlReturn = SUCCESS
-        entry.valueType = gpu.field_type
+        entry.valueType = gpu.field_types.get((entry.fieldId, entry.scopeId), gpu.field_type)
         entry.latencyUsec = gpu.latency_us.get(entry.fieldId, 0)
-        setattr(entry.value, {1: "uiVal", 5: "siVal"}.get(gpu.field_type, "ullVal"), answer)
+        setattr(entry.value, _MEMBERS[entry.valueType] if entry.valueType < len(_MEMBERS) else "ullVal", answer)
     return SUCCESS
 
 
