@@ -150,7 +150,7 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
         ConfigError: There is no such scenario, it cannot be used, or a bundle is named as well.
         SourceError: The demo does not start.
     """
-    from gputop.demo.launcher import DemoError, start  # noqa: PLC0415 - only for the demo
+    from gputop.demo.launcher import DemoError, start, without_servers  # noqa: PLC0415 - only for the demo
     from gputop.sources.nvml.source import NvmlSource  # noqa: PLC0415 - sources load with their need
 
     chosen: str = scenario or config.demo or "default"
@@ -158,7 +158,8 @@ def open_demo(config: Config, scenario: str | None = None) -> Session:
         raise ConfigError(f"{config.origin('bundle')}: {WITH_DEMO}")
     _check_scenario(chosen, config.origin("demo") if config.demo and not scenario else "demo")
     try:
-        demo = start(chosen, config.demo_seed, config.demo_nodes)
+        launch = without_servers if config.nvml_only else start
+        demo = launch(chosen, config.demo_seed, config.demo_nodes)
     except DemoError as error:
         raise SourceError(f"demo {chosen}: {error}") from error
     try:

@@ -32,11 +32,11 @@ class Endpoints(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DemoHandle:
-    """A running demo. Use it as a context manager, or call :meth:`close`."""
+    """A demo. Use it as a context manager, or call :meth:`close`. Without a process it has no servers."""
 
     def __init__(
         self,
-        process: "subprocess.Popen[bytes]",
+        process: "subprocess.Popen[bytes] | None",
         endpoints: Endpoints,
         scenario: str,
         seed: int,
@@ -50,9 +50,9 @@ class DemoHandle:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     @property
-    def pid(self) -> int:
-        """The id of the demo's process."""
-        return self._process.pid
+    def pid(self) -> int | None:
+        """The id of the demo's process, None where there is none."""
+        return self._process.pid if self._process is not None else None
 
     def nvml_environment(self, node: str = "") -> dict[str, str]:
         """Return the variable that makes a child of this demo show a node (the first where empty)."""
@@ -98,15 +98,8 @@ class DemoHandle:
 
     def close(self) -> None:
         """Stop the demo and remove its files."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=2.0)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        if self._process is not None:
+            _end(self._process)
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
@@ -116,6 +109,39 @@ class DemoHandle:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(timeout=2.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def without_servers(scenario: str, seed: int, nodes: int | None) -> DemoHandle:
+    """Return a demo of which only the simulated NVML is read, so that no process of its own is needed.
+
+    Args:
+        scenario: A built-in name or the path of a TOML file.
+        seed: Same seed, same cluster.
+        nodes: Resize the scenario to so many nodes.
+
+    Raises:
+        ScenarioError: The scenario cannot be used.
+    """
+    from gputop.demo import scenario as scenarios  # noqa: PLC0415 - as in `host_folder`
+
+    loaded = scenarios.load(scenario)
+    names = scenarios.node_names(scenarios.resized(loaded, nodes) if nodes else loaded)
+    endpoints = Endpoints(
+        prometheus="", fault="", kube_state_metrics="", exporters={}, nodes=names, started=time.time()
+    )
+    return DemoHandle(None, endpoints, scenario, seed, nodes)
 
 
 def start(

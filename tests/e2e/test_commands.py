@@ -150,6 +150,18 @@ def test_watch_goes_on_until_it_is_told_to_end() -> None:
     assert lines[0]["at"] < lines[1]["at"]
 
 
+def test_a_demo_of_nvml_alone_starts_no_server() -> None:
+    command = [sys.executable, "-m", "gputop", "snapshot", "--watch", "--demo", "healthy-node", "--nvml-only"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=REPO) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+        words = [Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 143
+    assert [b"gputop.demo.nvml" in one for one in words] == [True]
+
+
 def test_a_reader_that_goes_away_is_no_error_message(bundle: str) -> None:
     shell = f"{sys.executable} -m gputop snapshot --json --bundle {bundle} | head -c 1 >/dev/null"
     done = subprocess.run(["bash", "-c", shell], check=False, capture_output=True, text=True, cwd=REPO)
