@@ -7,14 +7,14 @@ from msgspec import Struct, defstruct
 
 from gputop.answers.quantity import BOARD_QUANTITIES, NOBODY, NODE_QUANTITIES, Quantity, answer
 from gputop.fleet import GpuState, NodeState, View, WorkloadState
-from gputop.fleet.allocation import allocations, is_cordoned, is_ready, tells_of_workloads
+from gputop.fleet.allocation import allocations, count, is_cordoned, is_ready, tells_of_workloads
 from gputop.fleet.holding import holders, process_holder
+from gputop.fleet.mig import instances_held, is_mig
 from gputop.fleet.precedence import disagreements
 from gputop.model.reading import Absent, Origin
 from gputop.model.status import SourceStatus
 
 SCHEMA: Final = "gputop.snapshot/1"
-_MAIN_RESOURCES: Final = ("nvidia.com/gpu", "amd.com/gpu")
 
 
 class SourceAnswer(Struct, frozen=True):
@@ -152,13 +152,17 @@ class _NodeBase(Struct, frozen=True):
     healthy: float | None
     used: float | None
     free: float | None
+    counted: str
     devices: list[DeviceAnswer]
     gpus_listed: int
     troubles: list[TroubleAnswer]
 
 
 class _GpuTail(Struct, frozen=True):
+    mig_instances: int
+    mig_instances_held: int
     holders: list[HolderAnswer]
+    processes_reason: str
     xids: list[XidAnswer]
     joins: list[JoinAnswer]
     disagreements: list[DisagreementAnswer]
@@ -218,7 +222,7 @@ def make(view: View, now: float, mark: str) -> Snapshot:
         mark=mark,
         sources=[_source(s, now) for s in view.sources.values()],
         nodes=[_node(view, view.nodes[k], now) for k in keys],
-        gpus=[_gpu(g, now) for k in keys for g in view.on_node(k)],
+        gpus=[_gpu(view, g, now) for k in keys for g in view.on_node(k)],
         workloads=[_workload(w, now) for _, w in sorted(view.workloads.items())],
         processes=[p for k in keys for g in view.on_node(k) for p in _processes(g, now)],
         incidents=[],
@@ -248,8 +252,9 @@ def node_state(node: NodeState) -> str:
 def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401
     placed = view.placed.get(node.key, ())
     devices = allocations(node, placed, workloads_told=tells_of_workloads(view, node))
-    main = next((d for d in devices if d.resource in _MAIN_RESOURCES), None)
     boards = sum(1 for g in view.on_node(node.key) if not g.key.instance)
+    counted = count(devices, boards)
+    main = counted.shown
     return _NODE(
         name=node.key.host,
         cluster=node.key.cluster,
@@ -260,6 +265,7 @@ def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401
         healthy=main.healthy if main else None,
         used=main.used if main else None,
         free=main.free if main else None,
+        counted=counted.unit,
         devices=[DeviceAnswer(d.resource, d.advertised, d.healthy, d.used, d.free) for d in devices],
         gpus_listed=boards,
         troubles=[TroubleAnswer(t.fact.code, t.fact.severity, t.fact.text, t.source, t.since) for t in node.troubles],
@@ -267,8 +273,9 @@ def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401
     )
 
 
-def _gpu(gpu: GpuState, now: float) -> Any:  # noqa: ANN401 - made from the table of quantities
+def _gpu(view: View, gpu: GpuState, now: float) -> Any:  # noqa: ANN401 - made from the table of quantities
     seen = gpu.last_seen
+    instances = instances_held(view.instances(gpu.key) if is_mig(gpu) else ())
     return _GPU(
         node=gpu.key.host,
         cluster=gpu.key.cluster,
@@ -282,6 +289,9 @@ def _gpu(gpu: GpuState, now: float) -> Any:  # noqa: ANN401 - made from the tabl
         state_since=gpu.presence_since or None,
         age_s=round(max(0.0, now - seen), 1) if seen else None,
         **{q: answer(gpu.readings.get(q), now) if q in gpu.readings else NOBODY for q in BOARD_QUANTITIES},
+        mig_instances=instances.of,
+        mig_instances_held=instances.held,
+        processes_reason=_processes_reason(gpu),
         holders=[
             HolderAnswer(h.scheduler, h.namespace, h.name, h.container, h.uid, h.how, source)
             for h, source in holders(gpu)
@@ -316,8 +326,16 @@ def _age(origin: Origin, now: float) -> float:
     return round(max(0.0, now - origin.at), 1)
 
 
+def _processes_reason(gpu: GpuState) -> str:
+    """Return why nobody tells the processes on a GPU, "" when somebody does, be it that there is none."""
+    refusals = [t.processes.reason for t in gpu.processes if isinstance(t.processes, Absent)]
+    if len(refusals) < len(gpu.processes):
+        return ""
+    return refusals[0] if refusals else "no source lists processes"
+
+
 def _processes(gpu: GpuState, now: float) -> list[ProcessAnswer]:
-    table = next(iter(gpu.processes), None)
+    table = next((t for t in gpu.processes if not isinstance(t.processes, Absent)), None)
     if table is None or isinstance(table.processes, Absent):
         return []
     answers: list[ProcessAnswer] = []

@@ -40,12 +40,18 @@ def _row(gpu: Any) -> tuple[str, ...]:  # noqa: ANN401 - its fields are made fro
     at_least = gpu.memory_total_at_least_mib
     if gpu.memory_total_mib.value is None and at_least.value is not None:
         total = f">={_text(at_least)}"
-    held: dict[str, None] = dict.fromkeys(_holder(h) for h in gpu.holders)
     return (
         gpu.node, name, state, _text(gpu.utilization, "%"), f"{used}/{total}",
-        f"{_text(gpu.power_w)}/{_text(gpu.power_limit_w)}", _text(gpu.temperature_c), ", ".join(held) or "?",
+        f"{_text(gpu.power_w)}/{_text(gpu.power_limit_w)}", _text(gpu.temperature_c), _held(gpu),
         _text(gpu.model),
     )  # fmt: skip
+
+
+def _held(gpu: Any) -> str:  # noqa: ANN401 - as above
+    named: dict[str, None] = dict.fromkeys(_holder(h) for h in gpu.holders)
+    if not named and gpu.mig_instances_held:
+        return f"{gpu.mig_instances_held} on MIG"
+    return ", ".join(named) or "?"
 
 
 def _holder(holder: HolderAnswer) -> str:

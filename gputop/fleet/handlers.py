@@ -6,6 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from gputop.fleet.join import Joiner
+from gputop.fleet.mig import settle_mig
 from gputop.fleet.precedence import settle
 from gputop.fleet.presence import judge_presence
 from gputop.fleet.state import (
@@ -80,6 +81,10 @@ def _gpu_fact(store: Store, joiner: Joiner, fact: GpuFact, origin: Origin, inter
         reading = readings.get(quantity)
         if reading is not None and reading.origin is origin and isinstance(reading.value, float):
             store.history.put(key, quantity, origin.at, interval_s, reading.value)
+    if not key.instance:
+        settled = settle_mig(readings, origin)
+        changed = changed or settled is not readings
+        readings = settled
     state = msgspec.structs.replace(state, readings=readings, rivals=rivals)
     state, named = _name_gpu(state, fact.ref)
     state, seen = _see(state, origin, fact.presence, fact.presence_reason)

@@ -226,3 +226,7 @@ class View(Struct, frozen=True, gc=False):
         """Return the node's boards and instances in their order; none for an unknown node."""
         state = self.nodes.get(node)
         return tuple(self.gpus[key] for key in state.gpus) if state else ()
+
+    def instances(self, board: GpuKey) -> tuple[GpuState, ...]:
+        """Return the MIG instances of a board in their order; none for any other GPU."""
+        return tuple([g for g in self.on_node(board.node) if g.key.instance and g.key.board == board])

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from gputop.fleet import GpuState
 from gputop.fleet.holding import contradiction, holders, is_held
+from gputop.fleet.mig import instances_held, is_mig
 from gputop.fleet.precedence import disagreements
 from gputop.fleet.state import XidRecord
 from gputop.model.facts import Presence, XidKind
@@ -40,9 +41,13 @@ class GpuDigest(Struct, frozen=True, gc=False):
     """A board in short.
 
     Attributes:
-        load: Utilisation in percent, None when nobody tells a fresh one.
+        load: Utilisation in percent, None when nobody tells a fresh one; of a board in MIG mode that of its
+            busiest instance, None while it may be another one's.
         held: A workload or process is on it; None when nobody can say.
-        labels: Labels of its holders.
+        labels: Labels of its holders, and of its instances'.
+        instances: Its MIG instances.
+        loads: The load of each of them.
+        is_empty_mig: It is in MIG mode and has no instance, so nothing can run on it.
         memory_used: MiB, fresh or stale, None when not told.
         memory_total: MiB.
         total_is_least: The total is only a lower bound.
@@ -59,6 +64,9 @@ class GpuDigest(Struct, frozen=True, gc=False):
     load: float | None
     held: bool | None
     labels: tuple[str, ...]
+    instances: tuple[GpuState, ...]
+    loads: tuple[float | None, ...]
+    is_empty_mig: bool
     memory_used: float | None
     memory_total: float | None
     total_is_least: bool
@@ -72,21 +80,33 @@ class GpuDigest(Struct, frozen=True, gc=False):
     until: float
 
 
-def digest(gpu: GpuState, now: float) -> GpuDigest:
-    """Return a board in short as seen at `now`."""
+def digest(gpu: GpuState, now: float, instances: tuple[GpuState, ...] = ()) -> GpuDigest:
+    """Return a board in short as seen at `now`.
+
+    Args:
+        gpu: The board.
+        now: The time on screen.
+        instances: Its MIG instances.
+    """
     readings = gpu.readings
-    reading = readings.get(activity(gpu))
-    load, until = last(reading), math.inf
-    if reading is not None and load is not None:
-        stale_from = reading.origin.at + reading.origin.stale_after_s
-        load, until = (load, stale_from) if now <= stale_from else (None, math.inf)
+    load, until = _load(gpu, now)
+    loads: list[float | None] = []
+    for instance in instances:
+        of_instance, stale_from = _load(instance, now)
+        loads.append(of_instance)
+        until = min(until, stale_from)
+    if instances:
+        load = _busiest(loads)
     links, link = nvlinks(gpu), pcie_link(gpu)
     findings, news_until = _findings(gpu, now, load, links, link)
     used, total, prefix = memory_pair(gpu)
     return GpuDigest(
         load=load,
-        held=is_held(gpu),
-        labels=tuple([h.label for h, _ in holders(gpu)]),
+        held=_is_held(gpu, instances),
+        labels=tuple([h.label for g in (gpu, *instances) for h, _ in holders(g)]),
+        instances=instances,
+        loads=tuple(loads),
+        is_empty_mig=is_mig(gpu) and not instances,
         memory_used=used,
         memory_total=total,
         total_is_least=bool(prefix),
@@ -99,6 +119,30 @@ def digest(gpu: GpuState, now: float) -> GpuDigest:
         findings=findings,
         until=min(until, news_until),
     )
+
+
+def _load(gpu: GpuState, now: float) -> tuple[float | None, float]:
+    """Return the fresh load of a GPU or instance, and until when it is fresh."""
+    reading = gpu.readings.get(activity(gpu))
+    load = last(reading)
+    if reading is None or load is None:
+        return None, math.inf
+    stale_from = reading.origin.at + reading.origin.stale_after_s
+    return (load, stale_from) if now <= stale_from else (None, math.inf)
+
+
+def _busiest(loads: list[float | None]) -> float | None:
+    known = [v for v in loads if v is not None]
+    most = max(known, default=0.0)
+    # One busy instance makes the board busy; that it is idle needs all of them.
+    return most if most >= IDLE_PERCENT or len(known) == len(loads) else None
+
+
+def _is_held(gpu: GpuState, instances: tuple[GpuState, ...]) -> bool | None:
+    if not instances:
+        return is_held(gpu)
+    told = instances_held(instances)
+    return True if told.held or is_held(gpu) else None if told.unknown else False
 
 
 def _findings(

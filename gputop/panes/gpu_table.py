@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from gputop.fleet import GpuState
 from gputop.fleet.holding import holders, processes_of
+from gputop.fleet.mig import is_mig
 from gputop.model.demand import Demand
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey
@@ -101,11 +102,16 @@ def node_cell(gpu: GpuState, _: PaneContext) -> Cell:
     return Cell(gpu.key.host, "dim" if gpu.key.instance else "")
 
 
+def _holder_cell(gpu: GpuState, context: PaneContext) -> Cell:
+    instances = context.view.instances(gpu.key) if is_mig(gpu) else ()
+    return holder_cell(gpu, context.now, instances=instances, ascii_only=context.ascii_only)
+
+
 INDEX: Final = GpuColumn(Column("index", "#", 5, min_width=3, align="right"), index_cell, _place)
 NODE: Final = GpuColumn(Column("node", "NODE", 10, min_width=8, flex=1), node_cell, lambda gpu: gpu.key.host)
 HOLDER: Final = GpuColumn(
     Column("holder", "HOLDER", 20, min_width=14, flex=3, priority=2),
-    lambda gpu, context: holder_cell(gpu, context.now, ascii_only=context.ascii_only),
+    _holder_cell,
     holder_value,
 )
 

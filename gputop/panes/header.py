@@ -7,7 +7,7 @@ from gputop.model.status import SourceState
 from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.format import age
-from gputop.panes.node_summary import SUMMARIES
+from gputop.panes.node_summary import SUMMARIES, NodeSummary
 from gputop.panes.sources import MARKS, mark
 from gputop.widgets.cells import Cell
 
@@ -73,9 +73,26 @@ def _counts(context: PaneContext) -> HeaderLine:
     cells += [Cell(f"not told {unknown}", "unknown")] if unknown else []
     cells += [Cell.of(("busy ", "dim"), (str(busy), "busy")), Cell.of(("idle ", "dim"), (str(idle), "idle"))]
     cells.append(Cell.of(("free ", "dim"), (free, "unknown" if free == "?" else "free")))
+    cells += _mig(list(summaries))
     cells += [Cell.of(("waiting ", "dim"), (str(waiting), "info"))] if waiting else []
     cells += [Cell(f"{known.missing} nodes not counted yet", "dim")] if known.missing else []
     return cells, []
+
+
+def _mig(summaries: list[NodeSummary]) -> list[Cell]:
+    """Return what MIG instances do: they are counted apart, for several are one board."""
+    instances, busy, unknown = (
+        sum(getattr(s, part) for s in summaries) for part in ("instances", "instances_busy", "instances_unknown")
+    )
+    if not instances:
+        return []
+    runs = [("MIG ", "dim"), (f"{busy}", "busy"), (f" of {instances} busy", "dim")]
+    runs += [(f", {unknown} not told", "unknown")] if unknown else []
+    told = [s.counted.mig.free for s in summaries if s.counted.mig is not None]
+    known = [v for v in told if v is not None]
+    # Where some node's scheduler does not tell, the sum of the others would be no number of free instances.
+    runs += [(f", {sum(known):.0f}", "free"), (" free", "dim")] if known and len(known) == len(told) else []
+    return [Cell.of(*runs)]
 
 
 def _free_words(told: list[float | None], *, ascii_only: bool) -> str:

@@ -7,16 +7,15 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.fleet import GpuState, NodeState, View, WorkloadState
-from gputop.fleet.allocation import Allocation, allocations, tells_of_workloads
+from gputop.fleet.allocation import Allocation, Counted, allocations, count, tells_of_workloads
 from gputop.model.facts import Presence
-from gputop.model.identity import NodeKey
+from gputop.model.identity import GpuKey, NodeKey
 from gputop.panes.format import age, last
 from gputop.panes.gpu_digest import Finding, GpuDigest, digest
 from gputop.panes.gpus import IDLE_PERCENT
 from gputop.panes.links import PcieLink
 from gputop.panes.words import BROKEN
 
-_MAIN: Final = ("nvidia.com/gpu", "amd.com/gpu")
 SMALL_FLEET: Final = 64
 """Nodes up to which all are summed up anew in one look."""
 _ANEW_AT_ONCE: Final = 16
@@ -52,8 +51,7 @@ class NodeSummary(Struct, frozen=True):
     Attributes:
         boards: Its boards.
         digests: The digest of each board.
-        allocation: The main device resource, None when no scheduler tells.
-        sliced: The scheduler counts replicas or slices, not boards.
+        counted: Its device resources.
         memory_used: MiB used.
         memory_total: MiB in all.
         power: W.
@@ -68,18 +66,20 @@ class NodeSummary(Struct, frozen=True):
         finding_role: Role of the finding.
         findings: Everything to say of it, the worst first.
         needs_a_look: How urgently, 0 for not at all.
-        busy: Boards with a utilisation of 5 % and more.
+        busy: Boards with a utilisation of 5 % and more; of boards in MIG mode those with such an instance.
         idle: Boards held and below.
         broken: Boards that do not work.
         unknown: Boards of which nobody can tell whether they are busy.
+        instances: MIG instances.
+        instances_busy: MIG instances with a utilisation of 5 % and more.
+        instances_unknown: MIG instances of which nobody can tell whether they are busy.
         last_seen: Newest word of any source, 0 if none.
         until: Time from which the summary may be another one though no record changed.
     """
 
     boards: tuple[GpuState, ...]
     digests: tuple[GpuDigest, ...]
-    allocation: Allocation | None
-    sliced: bool
+    counted: Counted
     memory_used: Sum
     memory_total: Sum
     power: Sum
@@ -98,13 +98,26 @@ class NodeSummary(Struct, frozen=True):
     idle: int
     broken: int
     unknown: int
+    instances: int
+    instances_busy: int
+    instances_unknown: int
     last_seen: float
     until: float
 
     @property
     def free_boards(self) -> float | None:
         """Boards a new job could get; None when nobody tells or turns on boards are counted instead."""
-        return None if self.allocation is None or self.sliced else self.allocation.free
+        return self.counted.free_boards
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """The device resource that its line shows, None when no scheduler tells."""
+        return self.counted.shown
+
+    @property
+    def sliced(self) -> bool:
+        """Whether the scheduler counts replicas or instances in that line, not boards."""
+        return self.counted.unit in {"shares", "mig_instances"}
 
 
 def _sum(told: list[float | None], *, least: bool = False) -> Sum:
@@ -132,11 +145,15 @@ def _node_findings(node: NodeState, boards: int, now: float) -> list[Finding]:
     return found
 
 
-def _allocation_findings(allocation: Allocation | None, boards: int) -> list[Finding]:
-    if allocation is None or allocation.advertised is None:
-        return []
+def _allocation_findings(counted: Counted, boards: int) -> list[Finding]:
+    allocation, mig = counted.shown, counted.mig
     found: list[Finding] = []
-    if boards and allocation.advertised > boards:
+    if mig is not None and mig.advertised:
+        free = "?" if mig.free is None else f"{mig.free:.0f}"
+        found.append(Finding(0.3, "info", f"{mig.advertised:.0f} MIG instances to the scheduler, {free} free"))
+    if allocation is None or allocation.advertised is None:
+        return found
+    if boards and counted.unit == "shares":
         words = f"{allocation.advertised:.0f} shares of {boards} GPUs"
         found.append(Finding(0.3, "info", words))
     if allocation.healthy is not None and allocation.healthy < allocation.advertised:
@@ -181,15 +198,18 @@ def summarise(
         before: Its last summary, whose digests are taken over for boards that are the same objects.
     """
     boards = tuple([g for g in gpus if not g.key.instance])
+    instances = _by_board(gpus) if len(boards) < len(gpus) else {}
     made = {id(g): d for g, d in zip(before.boards, before.digests, strict=True)} if before else {}
     digests: list[GpuDigest] = []
     for gpu in boards:
-        old = made.get(id(gpu))
-        digests.append(old if old is not None and now <= old.until else digest(gpu, now))
+        old, own = made.get(id(gpu)), instances.get(gpu.key, ())
+        holds = old is not None and now <= old.until and _are_same(old.instances, own)
+        digests.append(old if old is not None and holds else digest(gpu, now, own))
     there = [d for g, d in zip(boards, digests, strict=True) if g.presence is Presence.PRESENT]
     resources = allocations(node, told.placed, workloads_told=told.known) if node.devices else ()
-    allocation = next((a for a in resources if a.resource in _MAIN), None)
-    found = _node_findings(node, len(boards), now) + _allocation_findings(allocation, len(boards))
+    counted = count(resources, len(boards))
+    found = _node_findings(node, len(boards), now) + _allocation_findings(counted, len(boards))
+    loads = [v for d in there for v in d.loads]
     found += [f for d in digests for f in d.findings]
     found.sort(key=lambda f: -f.urgency)
     worst = found[0] if found else Finding(0.0, "", "")
@@ -197,8 +217,7 @@ def summarise(
     return NodeSummary(
         boards=boards,
         digests=tuple(digests),
-        allocation=allocation,
-        sliced=bool(allocation and boards and (allocation.advertised or 0.0) > len(boards)),
+        counted=counted,
         memory_used=_sum([d.memory_used for d in there]),
         memory_total=_sum([d.memory_total for d in there], least=any(d.total_is_least for d in there)),
         power=_sum([d.power for d in there]),
@@ -216,11 +235,26 @@ def summarise(
         busy=sum(1 for d in there if d.load is not None and d.load >= IDLE_PERCENT),
         idle=sum(1 for d in there if d.load is not None and d.load < IDLE_PERCENT and d.held),
         broken=sum(1 for g in boards if g.presence in BROKEN),
-        unknown=sum(1 for d in there if d.load is None)
+        unknown=sum(1 for d in there if d.load is None and not d.is_empty_mig)
         + sum(1 for g in boards if g.presence not in BROKEN and g.presence is not Presence.PRESENT),
+        instances=len(loads),
+        instances_busy=sum(1 for v in loads if v is not None and v >= IDLE_PERCENT),
+        instances_unknown=loads.count(None),
         last_seen=max((g.last_seen for g in boards), default=0.0),
         until=min((d.until for d in digests), default=math.inf),
     )
+
+
+def _by_board(gpus: Iterable[GpuState]) -> dict[GpuKey, tuple[GpuState, ...]]:
+    found: dict[GpuKey, tuple[GpuState, ...]] = {}
+    for gpu in gpus:
+        if gpu.key.instance:
+            found[gpu.key.board] = (*found.get(gpu.key.board, ()), gpu)
+    return found
+
+
+def _are_same(one: tuple[GpuState, ...], two: tuple[GpuState, ...]) -> bool:
+    return len(one) == len(two) and all(a is b for a, b in zip(one, two, strict=True))
 
 
 class _Made(Struct, gc=False):

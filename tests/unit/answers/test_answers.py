@@ -11,9 +11,20 @@ from gputop.answers.schemas import ANSWERS, schema_text
 from gputop.answers.snapshot import make
 from gputop.answers.table import table_lines
 from gputop.fleet import Fleet
-from gputop.model.facts import Batch, DeviceCount, Fact, GpuFact, HoldersFact, NodeCondition, Presence, WorkloadFact
+from gputop.model.facts import (
+    Batch,
+    DeviceCount,
+    Fact,
+    GpuFact,
+    HoldersFact,
+    NodeCondition,
+    Presence,
+    ProcessesFact,
+    WorkloadFact,
+)
 from gputop.model.identity import GpuRef, NodeRef
-from gputop.model.reading import NOT_SUPPORTED
+from gputop.model.process import GpuProcess
+from gputop.model.reading import NOT_SUPPORTED, Absent, denied
 from gputop.model.workload import Holder, Workload
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schema"
@@ -92,3 +103,58 @@ def test_the_table_says_lost_in_words_and_keeps_the_last_values() -> None:
     assert "lost: GPU is lost" in lines
     assert "96% (101s old)" in lines
     assert "DEMO x" in lines
+
+
+def _instance(n: str) -> GpuRef:
+    return GpuRef("h", uuid=UUID, bus_id="00000000:1b:00.0", index=0, instance=n)
+
+
+def test_a_node_of_mig_instances_alone_says_what_it_counts() -> None:
+    fleet = _fleet(
+        _gpu(mig_mode=1.0),
+        DeviceCount(NodeRef("h"), "nvidia.com/gpu", 0.0, 0.0),
+        DeviceCount(NodeRef("h"), "nvidia.com/mig-1g.10gb", 4.0, 4.0),
+        DeviceCount(NodeRef("h"), "nvidia.com/mig-2g.20gb", 2.0, 1.0),
+    )
+    (node,) = _answer(fleet)["nodes"]
+    assert (node["advertised"], node["healthy"], node["counted"]) == (6, 5, "mig_instances")
+    assert len(node["devices"]) == 3
+
+
+def test_a_board_in_mig_mode_says_how_many_instances_are_held() -> None:
+    holder = HoldersFact(_instance("1"), (Holder("kubernetes", "ml", "train-0", uid="u"),))
+    fleet = _fleet(_gpu(mig_mode=1.0), GpuFact(_instance("1"), {}), GpuFact(_instance("2"), {}), holder)
+    board = _answer(fleet)["gpus"][0]
+    assert (board["mig_instances"], board["mig_instances_held"], board["holders"]) == (2, 1, [])
+    assert board["utilization"]["state"] == "n/a"
+    lines = table_lines(make(fleet.view(), 1001.0, ""))
+    assert "1 on MIG" in lines[1]
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        (None, "no source lists processes"),
+        (denied("no permission to list processes"), "no permission to list processes"),
+        ((), ""),
+    ],
+    ids=["nobody", "refused", "none-runs"],
+)
+def test_an_empty_list_of_processes_is_told_apart_from_a_refused_one(
+    told: tuple[GpuProcess, ...] | Absent | None, reason: str
+) -> None:
+    fleet = _fleet(_gpu(), *(() if told is None else (ProcessesFact(GpuRef("h", uuid=UUID), told),)))
+    answer = _answer(fleet)
+    assert answer["processes"] == []
+    assert answer["gpus"][0]["processes_reason"] == reason
+
+
+def test_one_pod_that_two_sources_name_is_one_holder() -> None:
+    by_process = Holder("kubernetes", name="train-0", uid="u1", how="process cgroup")
+    fleet = _fleet(_gpu(), HoldersFact(GpuRef("h", uuid=UUID), (by_process,)))
+    label = HoldersFact(GpuRef("h", uuid=UUID), (Holder("kubernetes", "ml", "train-0", how="exporter label"),))
+    fleet.apply(Batch("prometheus", 2, 1000.0, 60.0, (label,)))
+    (gpu,) = _answer(fleet)["gpus"]
+    assert [(h["namespace"], h["name"], h["uid"], h["source"]) for h in gpu["holders"]] == [
+        ("ml", "train-0", "u1", "nvml and prometheus")
+    ]

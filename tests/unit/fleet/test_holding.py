@@ -48,6 +48,7 @@ def test_a_pod_known_by_uid_gets_its_name_once_the_workload_is_told() -> None:
     assert _named(fleet) == ["research/llm-0"]
     assert row.key in fleet.take_changes().gpus
     (process,) = row.processes[0].processes  # type: ignore[misc]  # they are told
+    assert process.holder is not None
     assert process.holder.label == "research/llm-0"
     assert process.holder.how.startswith("process cgroup")
     assert "prometheus" in process.holder.how
