@@ -122,12 +122,19 @@ def test_a_whole_check_writes_what_can_be_replayed(tmp_path: Path) -> None:
 
 
 def test_a_call_that_hangs_is_named_and_what_was_recorded_is_kept(tmp_path: Path) -> None:
-    done, fixture = run_check(tmp_path, ONE_NODE + BLOCKED, "--deadline", "6")
+    done, fixture = run_check(tmp_path, ONE_NODE + BLOCKED, "--deadline", "50", "--patience", "1")
     assert done.returncode == 1
     assert "nvmlDeviceGetPowerUsage() on GPU 1 has not returned for" in done.stderr
     assert fixture is not None
     assert [gpu["index"] for gpu in fixture["gpus"]] == [0]
     assert "nvmlDeviceGetPowerUsage" in fixture["stopped"]
+
+
+def test_the_deadline_holds_even_for_what_is_waited_for(tmp_path: Path) -> None:
+    done, fixture = run_check(tmp_path, ONE_NODE, "--deadline", "0")
+    assert done.returncode == 1
+    assert "was stopped between two calls" in done.stderr
+    assert fixture is None
 
 
 def test_a_program_that_does_not_end_is_killed_at_the_deadline() -> None:
