@@ -1,6 +1,8 @@
 """The heat map: a glyph for each GPU, by node."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
+
+from msgspec.structs import replace
 
 from gputop.fleet.holding import is_held
 from gputop.model.facts import Presence
@@ -19,13 +21,40 @@ from gputop.widgets.heatmap import HeatRow
 _TOLD = ("util", "vram", "power", "temp")
 
 
-def heat_rows(context: PaneContext) -> list[HeatRow]:
-    """Return the boards by node."""
+def heat_rows(context: PaneContext, order: Sequence[Hashable] | None = None) -> list[HeatRow]:
+    """Return the boards by node.
+
+    Args:
+        context: What the screen is set to.
+        order: Nodes and GPUs that a filter left: a node stands for all its boards, an instance for its board.
+            None for all.
+    """
     view = context.view
-    return [
-        HeatRow(Cell(node.host), tuple(k for k in view.nodes[node].gpus if not k.instance))
-        for node in sorted(view.nodes)
-    ]
+    chosen = None if order is None else frozenset(_chosen(order))
+    rows: list[HeatRow] = []
+    for node in sorted(view.nodes):
+        boards = [k for k in view.nodes[node].gpus if not k.instance]
+        if chosen is not None and node not in chosen:
+            boards = [k for k in boards if k in chosen]
+            if not boards:
+                continue
+        rows.append(HeatRow(Cell(node.host), tuple(boards)))
+    return rows
+
+
+def _chosen(order: Sequence[Hashable]) -> Iterator[Hashable]:
+    for key in order:
+        yield replace(key, instance="") if isinstance(key, GpuKey) and key.instance else key
+
+
+def heat_title(context: PaneContext) -> list[Cell]:
+    """Return what is shown, to what it is narrowed, and what the glyphs mean."""
+    cells = [Cell("Utilisation", "title")]
+    if context.node is not None:
+        cells.append(Cell(f"node {context.node.host}", "match"))
+    if context.filter:
+        cells.append(Cell(f"/{context.filter}", "match"))
+    return [*([fold_cell(c) for c in cells] if context.ascii_only else cells), *legend(context)]
 
 
 def heat_glyph(context: PaneContext, key: Hashable) -> tuple[str, str]:

@@ -28,6 +28,8 @@ _HEADER_LINES: Final = 4
 _LOWER_FROM_HEIGHT: Final = 18
 """Rows of a terminal from which the processes have a place of their own below the GPUs."""
 _LOWER_SHARE: Final = 0.4
+_OF_GPUS: Final = frozenset({"fleet", "gpus", "memory", "errors"})
+"""Panes whose rows are GPUs or the nodes they are in."""
 
 
 class MainScreen(WatchScreen):
@@ -78,7 +80,7 @@ class MainScreen(WatchScreen):
     @property
     def node(self) -> NodeKey | None:
         """The node that the GPUs pane is narrowed to."""
-        return self._node if self.pane.pane.id in {"gpus", "memory", "errors"} else None
+        return self._node if self.pane.pane.id in _OF_GPUS - {"fleet"} else None
 
     @property
     def table(self) -> LineTable:
@@ -268,7 +270,11 @@ class MainScreen(WatchScreen):
         """Show the heat map."""
         from gputop.screens.heat import HeatScreen  # noqa: PLC0415 - the first frame does without
 
-        self.app.push_screen(HeatScreen())
+        pane = self.pane.pane
+        if pane.id in _OF_GPUS:
+            self.app.push_screen(HeatScreen(pane, self.pane.filter, self.node))
+        else:
+            self.app.push_screen(HeatScreen())
 
     def do_back(self) -> None:
         """Undo the last narrowing: marks, then the filter, then the node."""

@@ -12,7 +12,7 @@ from gputop.model.workload import Holder
 from gputop.panes.charts import CHARTS, Drawing, draw
 from gputop.panes.details import detail_lines, detail_title
 from gputop.panes.header import header_lines
-from gputop.panes.heat import heat_glyph, heat_rows, heat_summary
+from gputop.panes.heat import heat_glyph, heat_rows, heat_summary, heat_title
 from gputop.panes.processes import ProcessesPane, ProcessKey
 from gputop.panes.registry import PANES
 from tests.unit.panes.look import (
@@ -360,6 +360,23 @@ def test_the_heat_map_has_a_glyph_for_each_board(fleet):
     (shown,) = heat_rows(context(fleet))
     assert [heat_glyph(context(fleet), key)[0] for key in shown.keys] == ["█", "█"]
     assert "97%" in text(heat_summary(context(fleet), key_of(HOST, 1)))
+
+
+def test_a_narrowed_heat_map_has_the_board_of_an_instance_and_all_boards_of_a_node(fleet):
+    other = busy_node(fleet, "gpu-a01", 3, 4)
+    busy_node(fleet, HOST, 0, 1)
+    busy_node(fleet, "gpu-a09", 5)
+    shown = heat_rows(context(fleet), [other, key_of(HOST, 1, instance="3")])
+    assert [row.label.plain for row in shown] == ["gpu-a01", HOST]
+    assert [row.keys for row in shown] == [(key_of("gpu-a01", 3), key_of("gpu-a01", 4)), (key_of(HOST, 1),)]
+    assert heat_rows(context(fleet), []) == []
+
+
+def test_the_title_of_the_heat_map_tells_what_it_is_narrowed_to(fleet):
+    told = text(heat_title(context(fleet, filter="util>80", node=NodeKey("", HOST))))
+    assert told.startswith(f"Utilisation node {HOST} /util>80")
+    assert text(heat_title(context(fleet, filter="wörk", ascii_only=True))).isascii()
+    assert text(heat_title(context(fleet))).startswith("Utilisation · free")
 
 
 # -- ASCII ------------------------------------------------------------------------------------------------
