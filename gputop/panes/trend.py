@@ -8,8 +8,10 @@ import math
 import statistics
 from collections.abc import Sequence
 from typing import Final
+from weakref import WeakKeyDictionary
 
-from gputop.fleet import GpuState
+from gputop.fleet import GpuState, Series
+from gputop.model.identity import GpuKey
 from gputop.panes.base import PaneContext
 from gputop.panes.format import is_na
 from gputop.panes.past import bridge_s, until
@@ -20,6 +22,10 @@ from gputop.widgets.spark import spark
 TREND_WIDTH: Final = 12
 _LEAST_STRETCH_S: Final = 10.0
 _QUANTITY: Final = "utilization"
+_KEPT: Final = 2048
+
+_made: Final[WeakKeyDictionary[object, dict[GpuKey, tuple[tuple[float, ...], list[float]]]]] = WeakKeyDictionary()
+"""Means by the history they are of and the GPU, with the time they were made for."""
 
 
 def least_width(columns: Sequence[Column], trend: Column) -> int:
@@ -42,18 +48,32 @@ def utilisation_trend(gpus: Sequence[GpuState], context: PaneContext) -> Cell:
     lines = [_means(g, context) for g in counted]
     if not lines:
         return Cell("")
-    values = [statistics.fmean(slot) for slot in zip(*lines, strict=True)]
+    values = lines[0] if len(lines) == 1 else [statistics.fmean(slot) for slot in zip(*lines, strict=True)]
     # A mean with NaN in it is NaN, which is a gap.
     return Cell(spark(values, TREND_WIDTH, ascii_only=context.ascii_only), "chart-1")
 
 
 def _means(gpu: GpuState, context: PaneContext) -> list[float]:
     """Return the mean of each stretch, oldest first, NaN where nothing was told."""
-    gap = [math.nan] * TREND_WIDTH
     newest = context.series(gpu.key, _QUANTITY, 1) if context.series else None
     if newest is None or context.series is None:
-        return gap
+        return [math.nan] * TREND_WIDTH
     stretch_s = max(_LEAST_STRETCH_S, newest.step_s)
+    # Stretches that have passed are the same until the next one has, and this is asked for each second.
+    passed = (context.now // stretch_s, newest.end // stretch_s, newest.step_s)
+    of_history = _made.setdefault(getattr(context.series, "__self__", context.series), {})
+    made = of_history.get(gpu.key)
+    if made is None or made[0] != passed:
+        if len(of_history) >= _KEPT:
+            of_history.clear()
+        made = of_history[gpu.key] = (passed, _means_anew(gpu, context, newest, stretch_s))
+    return made[1]
+
+
+def _means_anew(gpu: GpuState, context: PaneContext, newest: Series, stretch_s: float) -> list[float]:
+    gap = [math.nan] * TREND_WIDTH
+    if context.series is None:
+        return gap
     slots = math.ceil((TREND_WIDTH + 1) * stretch_s / newest.step_s)
     past = context.series(gpu.key, _QUANTITY, slots)
     if past is None:
