@@ -115,9 +115,9 @@ def draw(context: PaneContext, key: GpuKey | NodeKey, kind: ChartKind, hours: Ho
     told = together(pasts, kind.aggregate or "max")
     whole, some = (_values(told.whole), _values(told.some)) if told else ((), ())
     part = ""
-    if told and 0 < told.told < len(pasts):
-        part = f" of {told.told}/{len(pasts)} GPUs"
-    newest = (some if part else whole)[-1:]
+    if told and 0 < told.told < len(boards):
+        part = f" of {told.told}/{len(boards)} GPUs"
+    newest = (some if told and told.told < len(pasts) else whole)[-1:]
     words = f"{kind.words(newest[0])}{kind.unit}" if newest and newest[0] is not None else "?"
     if words == "?" and boards and not keys:
         words = NA_TEXT

@@ -5,7 +5,6 @@ how busy it is right now stands beside it as a number.
 """
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -13,7 +12,7 @@ from weakref import WeakKeyDictionary
 from gputop.fleet import GpuState, Series
 from gputop.model.identity import GpuKey
 from gputop.panes.base import PaneContext
-from gputop.panes.format import is_na
+from gputop.panes.format import NA_TEXT, is_na
 from gputop.panes.past import bridge_s, until
 from gputop.widgets.cells import Cell
 from gputop.widgets.columns import GAP, Column
@@ -41,15 +40,16 @@ def utilisation_trend(gpus: Sequence[GpuState], context: PaneContext) -> Cell:
     A stretch in which not every one of them told is a gap: the mean of a part is not the mean of all.
 
     Args:
-        gpus: GPUs that are there; those that have no utilisation of their own, as in MIG mode, are left out.
+        gpus: GPUs that are there. Where one has no utilisation of its own, as in MIG mode, there is no mean of all.
         context: What the screen is set to.
     """
-    counted = [g for g in gpus if not is_na(g.readings.get(_QUANTITY))]
-    lines = [_means(g, context) for g in counted]
+    if any(is_na(g.readings.get(_QUANTITY)) for g in gpus):
+        return Cell(NA_TEXT, "na")
+    lines = [_means(g, context) for g in gpus]
     if not lines:
         return Cell("")
-    values = lines[0] if len(lines) == 1 else [statistics.fmean(slot) for slot in zip(*lines, strict=True)]
-    # A mean with NaN in it is NaN, which is a gap.
+    # A sum with NaN in it is NaN, which is a gap.
+    values = lines[0] if len(lines) == 1 else [sum(stretch) / len(lines) for stretch in zip(*lines, strict=True)]
     return Cell(spark(values, TREND_WIDTH, ascii_only=context.ascii_only), "chart-1")
 
 
@@ -79,12 +79,13 @@ def _means_anew(gpu: GpuState, context: PaneContext, newest: Series, stretch_s: 
     if past is None:
         return gap
     told = until(past, context.now, bridge_s(gpu, _QUANTITY))
-    # Where the newest slot begins, in the same multiples of the step as the ring's.
-    begins = math.floor(context.now / told.step_s) * told.step_s
-    last_stretch = math.floor(context.now / stretch_s) - 1
+    step_s = told.step_s
+    # Slots are counted in the same multiples of the step as the ring's.
+    newest_slot = int(context.now / step_s)
+    first_stretch = int(context.now / stretch_s) - TREND_WIDTH
     sums, counts = [0.0] * TREND_WIDTH, [0] * TREND_WIDTH
-    for back, value in enumerate(reversed(told.values)):
-        place = TREND_WIDTH - 1 - last_stretch + math.floor((begins - back * told.step_s) / stretch_s)
+    for slot, value in enumerate(told.values, newest_slot - len(told.values) + 1):
+        place = int(slot * step_s / stretch_s) - first_stretch
         if 0 <= place < TREND_WIDTH and not math.isnan(value):
             sums[place] += value
             counts[place] += 1

@@ -94,10 +94,14 @@ def test_a_node_of_which_nobody_tells_is_a_gap_not_0(fleet):
     assert text(list(draw(context(fleet), NodeKey("", "gone"), NODE_CHARTS[0], None).title)) == "mean util ?"
 
 
-def test_boards_in_mig_mode_have_no_part_in_a_mean_of_utilisation(fleet):
+def test_a_mean_without_the_boards_in_mig_mode_is_not_told_as_the_nodes(fleet):
     told(fleet, range(3), (0,), utilization=50.0)
     told(fleet, range(3), (1,), utilization=NOT_SUPPORTED)
-    assert text(list(of_node(fleet, "util", NOW + 2).title)) == "mean util 50%"
+    assert text(list(of_node(fleet, "util", NOW + 2).title)) == "mean util 50% of 1/2 GPUs"
+    look = {"width": 200, "series": fleet.history.series}
+    tell(fleet, NVML, NOW + 2, roster(HOST, 0, 1))
+    assert cell("fleet", fleet, NODE, "trend", NOW + 2, **look).plain == "n/a"
+    assert cell("gpus", fleet, key_of(HOST, 1), "trend", NOW + 2, **look).plain == "n/a"
     told(fleet, range(3, 6), (0, 1), utilization=NOT_SUPPORTED)
     assert text(list(of_node(fleet, "util", NOW + 5).title)) == "mean util n/a"
 
