@@ -150,7 +150,7 @@ def _allocation_findings(counted: Counted, boards: int) -> list[Finding]:
     found: list[Finding] = []
     if mig is not None and mig.advertised:
         free = "?" if mig.free is None else f"{mig.free:.0f}"
-        found.append(Finding(0.3, "info", f"{mig.advertised:.0f} MIG instances to the scheduler, {free} free"))
+        found.append(Finding(0.3, "info", f"{free} of {mig.advertised:.0f} MIG instances free"))
     if allocation is None or allocation.advertised is None:
         return found
     if boards and counted.unit == "shares":

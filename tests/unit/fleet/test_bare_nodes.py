@@ -5,6 +5,7 @@ import pytest
 from gputop.fleet import Fleet
 from gputop.model.facts import DeviceCount, Fact, NodeFact, NodeTrouble, PciGpu, Roster
 from gputop.model.identity import NodeRef
+from tests.cases.metrics_rig import Rig, T
 from tests.unit.fleet.build import EXPORTER, NVML, PROMETHEUS, gpu, nodes, roster, tell
 
 ADDRESS = NodeRef("10.0.0.7")
@@ -55,3 +56,22 @@ def test_another_source_that_is_still_silent_of_it_keeps_it() -> None:
     _silent(fleet, EXPORTER)
     _speaks(fleet)
     assert "10.0.0.7" in [n.key.host for n in nodes(fleet)]
+
+
+def test_an_exporter_behind_prometheus_that_starts_silent_is_one_node_in_the_end() -> None:
+    rig = Rig()
+    up = 'up{instance="10.4.2.31:9400",job="dcgm-exporter"}'
+    rig.feed(f"{up} 0", T)
+    assert [k.host for k in rig.view.nodes] == ["10.4.2.31"]
+    told = 'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a0",Hostname="tern-07",instance="10.4.2.31:9400"} 41'
+    rig.feed(f"{up} 1\n{told}", T + 15)
+    assert [k.host for k in rig.view.nodes] == ["tern-07"]
+    rig.feed(f"{up} 0", T + 30)
+    assert [k.host for k in rig.view.nodes] == ["tern-07"], "its address is known by now"
+
+
+def test_a_silent_target_that_is_not_scraped_any_more_is_no_node() -> None:
+    rig = Rig()
+    rig.feed('up{instance="10.4.2.31:9400",job="dcgm-exporter"} 0', T)
+    rig.feed('DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a0",Hostname="tern-08",instance="10.4.2.32:9400"} 41', T + 15)
+    assert [k.host for k in rig.view.nodes] == ["tern-08"]

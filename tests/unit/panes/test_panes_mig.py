@@ -99,6 +99,6 @@ def test_a_node_of_mig_instances_alone_counts_them_as_such(fleet):
     pod(fleet, "other", 0.0, HOST)
     assert [_shown(fleet, c) for c in ("advertised", "healthy", "used", "free")] == ["7", "7", "0", "7"]
     assert cell("fleet", fleet, NodeKey("", HOST), "advertised").role == "info"
-    assert "7 MIG instances to the scheduler, 7 free" in _shown(fleet, "health")
+    assert "7 of 7 MIG instances free" in _shown(fleet, "health")
     assert "free 0" in _counts(fleet)
     assert "MIG 1 of 2 busy, 7 free" in _counts(fleet)
