@@ -25,6 +25,7 @@ from gputop.sources.supervisor import Supervisor
 from tests.integration.prometheus_rig import Answer, Request, error, reply
 
 LOOKBACK_S: Final = 300.0
+_ALL: Final = Demand()
 VALUES: Final = {
     "DCGM_FI_DEV_GPU_TEMP": 61.0,
     "DCGM_FI_DEV_GPU_UTIL": 71.0,
@@ -153,10 +154,10 @@ def asks(*parts: str) -> Callable[[Request], bool]:
 class Watch:
     """The source under its supervisor, filling a fleet."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
+    def __init__(self, endpoint: Endpoint, demand: Demand = _ALL) -> None:
         self.fleet = Fleet()
         self.told: list[SourceStatus] = []
-        self.board = DemandBoard(Demand())
+        self.board = DemandBoard(demand)
         self.source = PrometheusSource(endpoint)
         self.rounds_done = 0
         self.supervisor = Supervisor([self.source], self.board, self._apply, self.told.append)
@@ -210,8 +211,8 @@ def absence(row: GpuState, quantity: str) -> str:
 
 
 @asynccontextmanager
-async def watching(endpoint: Endpoint) -> AsyncIterator[Watch]:
-    watch = Watch(endpoint)
+async def watching(endpoint: Endpoint, demand: Demand = _ALL) -> AsyncIterator[Watch]:
+    watch = Watch(endpoint, demand)
     watch.supervisor.start()
     try:
         yield watch

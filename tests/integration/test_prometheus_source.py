@@ -7,6 +7,7 @@ from socket import socket
 import pytest
 
 from gputop.fleet import GpuState
+from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
 from gputop.model.facts import Presence
 from gputop.model.reading import STALE
@@ -444,3 +445,23 @@ async def test_an_exporter_that_was_silent_from_the_start_leaves_no_trouble_behi
         await watch.until(lambda: watch.state is SourceState.LIVE, "live")
         assert len(watch.rows()) == 4
         assert troubles() == []
+
+
+@pytest.mark.parametrize("processes", [True, False])
+async def test_processes_that_an_exporter_tells_are_asked_for_where_they_are_looked_at(
+    stub: StubServer, processes: bool
+) -> None:
+    world = World()
+    stub.answer = world.answer
+    board = {"hostname": "tern-04", "index": "0", "uuid": uuid(9, 0), "instance": "10.0.0.9:8000", "job": "nvitop"}
+    world.put("gpu_utilization_Percentage", board | {"devicename": "NVIDIA L4"}, 8.0)
+    world.put("process_gpu_memory_MiB", board | {"pid": "700", "username": "mara"}, 4096.0)
+    wanted = Demand(quantities=frozenset({"utilization"}), processes=processes)
+    async with watching(Endpoint(url=stub.url), wanted) as watch:
+        await watch.until(lambda: watch.rounds_done > 1, "two rounds")
+        (row,) = watch.rows()
+    lists = [table.processes for table in row.processes]
+    assert bool(lists) == processes
+    if processes and isinstance(lists[0], tuple):
+        (process,) = lists[0]
+        assert (process.pid, process.user, process.memory_mib) == (700, "mara", 4096.0)

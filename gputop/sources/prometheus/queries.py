@@ -12,7 +12,7 @@ from gputop.sources.metrics.rule import Role
 
 PROBE: Final = (
     'count by (__name__) ({__name__=~"DCGM_.+|dcgm_.+|nvidia_smi_.+|([a-zA-Z0-9]+_)?gpu_.+|accelerator_.+'
-    '|kubernetes_io:container_accel.+"%s})'
+    '|process_gpu_.+|process_info_info|kubernetes_io:container_accel.+"%s})'
 )
 
 _T = TypeVar("_T")

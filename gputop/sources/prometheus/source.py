@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from gputop.model.demand import Demand
 from gputop.model.endpoint import Endpoint
 from gputop.model.facts import Batch, Fact
 from gputop.model.identity import GpuKey
@@ -15,6 +16,7 @@ from gputop.sources.base import DemandBoard
 from gputop.sources.metrics.decode import Decoder
 from gputop.sources.metrics.envelope import number
 from gputop.sources.metrics.lacking import generation, lacking
+from gputop.sources.metrics.names import PROCESSES
 from gputop.sources.prometheus.clocks import SKEW_WORTH_TELLING_S, Clocks
 from gputop.sources.prometheus.ranges import RangeAnswer, answer, question
 from gputop.sources.prometheus.selector import check_matchers
@@ -163,7 +165,7 @@ class PrometheusSource:
             fetcher.begin_round()
             await self._greet(fetcher)
             interval_s = self._interval(board)
-            async for part in reader.round(board.current.quantities):
+            async for part in reader.round(_wanted(board.current)):
                 async for batch in self._decode(fetcher, part, interval_s):
                     yield batch
             self._troubles = tuple(reader.troubles)
@@ -266,3 +268,9 @@ def _some(targets: Collection[str]) -> str:
 
 def _seconds_off(seconds: float) -> str:
     return f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'}"
+
+
+def _wanted(demand: Demand) -> frozenset[str] | None:
+    """Return what to ask for: the quantities, and process lists where they are looked at."""
+    wanted = demand.quantities
+    return wanted | {PROCESSES} if wanted is not None and demand.processes else wanted
