@@ -100,7 +100,7 @@ def _free_words(told: list[float | None], *, ascii_only: bool) -> str:
     known = [v for v in told if v is not None]
     if not known:
         return "?"
-    sign = "" if len(known) == len(told) else ">" if ascii_only else "≥"
+    sign = "" if len(known) == len(told) else ">=" if ascii_only else "≥"
     return f"{sign}{sum(known):.0f}"
 
 
