@@ -55,7 +55,8 @@ class _Ring:
 
     def _open(self, slot: int) -> None:
         """Move the head to `slot`; what lies between was never told and stays a gap."""
-        passed = min(slot - self.head, self.slots) if self.head else self.slots
+        # A ring that was never put into is all gaps already.
+        passed = min(slot - self.head, self.slots) if self.head else 0
         for quantity in range(len(HISTORY_QUANTITIES)):
             base = quantity * self.slots
             for back in range(passed):

@@ -44,7 +44,7 @@ def _where(context: PaneContext, marks: Sequence[str], interval_s: float, *, rea
     if nodes == 1:
         left += _versions(context)
     right = [
-        Cell("" if read_only else " read-write ", "" if read_only else "alert"),
+        Cell("read-only", "dim") if read_only else Cell(" read-write ", "alert"),
         Cell(f"every {interval_s:g}s", "dim"),
         Cell(datetime.fromtimestamp(context.now).astimezone().strftime("%H:%M:%S")),
     ]

@@ -41,7 +41,7 @@ class Sum(Struct, frozen=True, gc=False):
         """Return the sum's text, marked as a lower bound when some boards do not tell."""
         if not self.told:
             return "?"
-        sign = ">" if ascii_only else "≥"
+        sign = ">=" if ascii_only else "≥"
         return words(self.value) if self.told == self.of and not self.least else f"{sign}{words(self.value)}"
 
 

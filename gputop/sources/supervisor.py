@@ -69,11 +69,13 @@ class Supervisor:
         self._tell = tell
         self._clock = clock
         self._driven = {s.name: _Driven(s, clock()) for s in sources}
+        # Before the start too, so that a first frame does not say that there is no source.
+        for driven in self._driven.values():
+            tell(driven.status)
 
     def start(self) -> None:
         """Start every source; returns at once."""
         for driven in self._driven.values():
-            self._tell(driven.status)
             self._launch(driven)
 
     def _launch(self, driven: _Driven) -> None:

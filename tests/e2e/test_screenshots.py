@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rich.color import ColorSystem
 
 from gputop.app import GputopApp
 from gputop.config.config import load
@@ -41,9 +42,13 @@ async def test_screenshot_of_each_pane(pane: str, size: tuple[int, int], tmp_pat
     config = load({"pane": pane, "theme": "dark"}, {}, tmp_path / "none.toml")
     session = open_demo(config, "default")
     app = GputopApp(session, load_themes(None), TerminalAbilities("truecolor", no_color=False, unicode=True))
+    # Without a terminal the console has no colours, and the cursor's line would be drawn reversed.
+    app.console._color_system = ColorSystem.TRUECOLOR
     async with app.run_test(size=size) as pilot:
         await shows(pilot, PANES[pane], "prometheus", "DEMO")
-        if pane != "sources":
+        if pane == "sources":
+            await shows(pilot, "live", "exporters")
+        else:
             await shows(pilot, "gpu-001", " nodes ")
         svg = app.export_screenshot(title="gputop demo", simplify=True)
     assert "gputop" in svg

@@ -7,6 +7,7 @@ from gputop.model.facts import DeviceCount, NodeCondition, WorkloadFact
 from gputop.model.identity import GpuKey, NodeKey, NodeRef
 from gputop.model.workload import Workload
 from gputop.panes.base import Pane, PaneContext
+from gputop.panes.processes import ProcessesPane
 from gputop.panes.registry import PANES
 from gputop.widgets.cells import Cell, fill, fit
 from gputop.widgets.columns import lay_out
@@ -40,7 +41,7 @@ def context(fleet: Fleet, now: float = NOW, **settings: object) -> PaneContext:
     return PaneContext(fleet.view(), now, **settings)  # type: ignore[arg-type]  # made of keywords
 
 
-def row(shown: Pane, at: PaneContext, key: Hashable, width: int) -> str:
+def row(shown: Pane | ProcessesPane, at: PaneContext, key: Hashable, width: int) -> str:
     """Return one line as the table would lay it out: a None is covered by the cell left of it."""
     cells = shown.cells(at, key)
     if isinstance(key, Group) or len(cells) == 1:

@@ -199,7 +199,7 @@ def test_the_header_puts_the_broken_source_first_with_its_reason(fleet):
 
 def processes(fleet: Fleet, width: int = 80, now: float = NOW) -> list[str]:
     shown, at = ProcessesPane(), context(fleet, now, node=NodeKey("", HOST))
-    return [row(shown, at, key, width) for key in shown.order(at)]  # type: ignore[arg-type]  # any pane
+    return [row(shown, at, key, width) for key in shown.order(at)]
 
 
 def told_processes(fleet: Fleet) -> None:
