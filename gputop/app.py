@@ -26,7 +26,7 @@ from gputop.screens.base import WatchScreen
 from gputop.screens.footer import Footer
 from gputop.screens.main import MainScreen
 from gputop.session import Session
-from gputop.terminal import TerminalAbilities, is_lost, on_ending_signals, on_release_signals
+from gputop.terminal import TerminalAbilities, end_by_force, is_lost, on_ending_signals, on_release_signals
 from gputop.themes.loader import Themes, fitting_theme
 from gputop.themes.theme import to_textual
 from gputop.threads import in_thread
@@ -104,7 +104,8 @@ class GputopApp(App[None]):
         loop = asyncio.get_running_loop()
         with contextlib.suppress(ValueError, RuntimeError):
             # Signal handlers belong to the main thread; a test's app may live in another.
-            on_ending_signals(loop, self._leave)
+            if not self.is_headless:
+                on_ending_signals(loop, self._leave)
             on_release_signals(loop, self._release_on_signal)
         if self._presence is not None:
             self._presence.write()
@@ -170,6 +171,7 @@ class GputopApp(App[None]):
         if now - self._checked_tty_at >= _TTY_CHECK_S:
             self._checked_tty_at = now
             if not self.is_headless and is_lost():
+                end_by_force(_HANGUP)
                 self._leave(_HANGUP)
                 return
         if now - self._expired_at >= _EXPIRE_EVERY_S:

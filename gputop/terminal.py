@@ -10,12 +10,15 @@ import functools
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 
 _ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_PATIENCE_S: Final = 3.0
+"""How long leaving in the ordinary way may take once the process was told to end."""
 
 
 class TerminalAbilities(Struct, frozen=True):
@@ -71,12 +74,27 @@ def is_lost() -> bool:
 def on_ending_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None]) -> None:
     """Call `leave` with 128 + the signal's number when the process is told to end.
 
+    The handlers are Python's own, not the loop's: with the terminal gone or stalled the main thread may wait for
+    ever to hand on what is to be written (Textual's queue of writes is bounded), and the loop would not run.
+
     Args:
         loop: The running loop.
         leave: Ends the app in the ordinary way, so that the terminal is restored.
     """
+
+    def handle(number: int, _frame: object) -> None:
+        end_by_force(128 + number)
+        loop.call_soon_threadsafe(leave, 128 + number)
+
     for number in _ENDING:
-        loop.add_signal_handler(number, leave, 128 + number)
+        signal.signal(number, handle)
+
+
+def end_by_force(code: int) -> None:
+    """End the process some seconds from now, whatever holds it up; children end with their pipes."""
+    watchdog = threading.Timer(_PATIENCE_S, os._exit, (code,))
+    watchdog.daemon = True
+    watchdog.start()
 
 
 def on_release_signals(loop: asyncio.AbstractEventLoop, release: Callable[..., None]) -> None:

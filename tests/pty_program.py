@@ -137,6 +137,13 @@ class Program:
         self.wait(seconds)
         return time.monotonic() - asked
 
+    def leave_unread(self, seconds: float) -> None:
+        """Let what is written pile up for some time."""
+        ends = time.monotonic() + seconds
+        while (left := ends - time.monotonic()) > 0:
+            os.write(self.fd, b"jk")
+            time.sleep(min(0.002, left))
+
     def hang_up(self) -> None:
         """Take the terminal away, as a broken connection does."""
         os.close(self.fd)

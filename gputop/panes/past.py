@@ -33,7 +33,8 @@ def until(past: History, now: float, bridge: float = 0.0) -> History:
     else:
         values += [math.nan] * min(missing, count)
     # A slot that has only just begun is not yet a gap.
-    _hold(values, int(bridge / past.step_s))
+    # In a bundle values are fresh for ever.
+    _hold(values, int(min(bridge / past.step_s, count)))
     values = [math.nan] * (count - len(values)) + values
     return History(now, past.step_s, tuple(values[-count:]))
 

@@ -56,9 +56,12 @@ def test_the_terminal_is_given_back_on_every_way_out(how: bytes | signal.Signals
     assert all(sequence in written for sequence in GIVEN_BACK)
 
 
-def test_a_lost_terminal_ends_the_program() -> None:
-    with _start(*DEMO) as program:
+@pytest.mark.parametrize("unread_s", [0.0, 3.0])
+def test_a_lost_terminal_ends_the_program(unread_s: float) -> None:
+    with _start(*DEMO, columns=200, lines=50) as program:
         _shows(program, SHOWN)
+        # A terminal that takes nothing any more, as behind a broken link: writes pile up before it is gone.
+        program.leave_unread(unread_s)
         program.hang_up()
         program.wait(20)
     assert program.status == 129
