@@ -1,5 +1,6 @@
 """The commands of gputop: options, then one function each."""
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Mapping
@@ -157,6 +158,10 @@ def _failed(error: Exception) -> int:
     if isinstance(error, click.UsageError):
         error.show()
         return Exit.USAGE
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EIO, errno.EDQUOT}:
+        complain(f"the answer could not be written: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.FAILURE
     for kind, code in ((click.Abort, Exit.INTERRUPT), (ConfigError, Exit.USAGE), (SourceError, Exit.NO_SOURCE)):
         if isinstance(error, kind):
             complain(error.reason if isinstance(error, SourceError) else str(error) or "interrupted")

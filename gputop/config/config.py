@@ -130,6 +130,9 @@ def load(flags: Mapping[str, object], env: Mapping[str, str], file: Path, *, req
 
 def _read(file: Path, *, required: bool) -> dict[str, Any]:
     try:
+        if file.exists() and not (file.is_file() or file.is_dir()):
+            # A device or a pipe that nobody writes to would be read for ever.
+            raise ConfigError(f"{file}: is no plain file")
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
         if required:

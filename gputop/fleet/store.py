@@ -13,6 +13,7 @@ from gputop.fleet.workloads import Workloads
 from gputop.model.facts import Presence
 from gputop.model.identity import GpuKey, NodeKey
 from gputop.model.status import SourceStatus
+from gputop.model.text import is_whole
 
 _NEVER: Final = 0.0
 
@@ -143,7 +144,7 @@ class Store:
         def place(key: GpuKey) -> tuple[tuple[bool, int, str, str], tuple[int, str]]:
             board = boards.get(key.board, (True, 0, "", key.uuid))
             gi, _, ci = key.instance.partition("/")
-            number = int(gi) * 100 + int(ci or 0) if gi.isdigit() else 1 << 30
+            number = int(gi) * 100 + int(ci or 0) if is_whole(gi) else 1 << 30
             return board, (number if key.instance else -1, key.instance)
 
         self.put_node(msgspec.structs.replace(node, gpus=tuple(sorted(keys, key=place))))

@@ -8,6 +8,7 @@ enters the program.
 import unicodedata
 
 _MAX_LENGTH = 512
+_MOST_DIGITS = 18
 
 # Bidirectional overrides and isolates reorder what follows them on screen (CVE-2021-42574), zero-width
 # and variation characters hide or widen cells, and the last two are interlinear and object marks.
@@ -34,3 +35,11 @@ def clean(text: str, limit: int = _MAX_LENGTH) -> str:
     if len(kept) > limit or len(text) > len(head):
         return kept[: limit - 1] + "…"
     return kept
+
+
+def is_whole(text: str) -> bool:
+    """Whether a text is a whole number that `int` takes.
+
+    Superscripts are digits to `str.isdigit` and no numbers to `int`, which refuses some thousand digits as well.
+    """
+    return text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS

@@ -12,7 +12,7 @@ from gputop.model.identity import instance_id, normal_bus_id, normal_mig_uuid, n
 from gputop.model.power import AVERAGE, INSTANTANEOUS, power_meaning
 from gputop.model.reading import NA, UNKNOWN, Absent, Value
 from gputop.model.sanity import judge
-from gputop.model.text import clean
+from gputop.model.text import clean, is_whole
 from gputop.sources.bundle.kinds import Kind
 from gputop.sources.bundle.page import Page, Unit
 from gputop.sources.bundle.smi_error import read_errors
@@ -268,7 +268,7 @@ def _instances(gpu: Section, board: Unit) -> list[Unit]:
             next((t for t in (_text_at(device, n) for n in ("uuid", "miguuid", "migdeviceuuid")) if t), "")
         )
         index = _text_at(device, "index") or ""
-        instance = instance_id(gi, ci) if gi.isdigit() and ci.isdigit() else ""
+        instance = instance_id(gi, ci) if is_whole(gi) and is_whole(ci) else ""
         if not instance and not mig_uuid:
             continue
         readings = _read_all(device, INSTANCE_FIELDS)
@@ -283,7 +283,7 @@ def _instances(gpu: Section, board: Unit) -> list[Unit]:
                 index=board.index,
                 instance=instance,
                 mig_uuid=mig_uuid,
-                mig_index=int(index) if index.isdigit() else -1,
+                mig_index=int(index) if is_whole(index) else -1,
                 readings=readings,
                 presence=Presence.PRESENT,
             )
@@ -322,7 +322,7 @@ def _units(gpu: Section, index: int, *, cut: bool) -> list[Unit]:
 
 def _attached(head: Section) -> int | None:
     text = _text_at(head, "attachedgpus") or ""
-    return int(text) if text.isdigit() else None
+    return int(text) if is_whole(text) else None
 
 
 def decode(log: Log, kind: Kind, text: str) -> Page:

@@ -8,7 +8,7 @@ from msgspec import structs
 from gputop.model.identity import instance_id
 from gputop.model.process import GpuProcess
 from gputop.model.reading import UNKNOWN, Absent, failed
-from gputop.model.text import clean
+from gputop.model.text import clean, is_whole
 from gputop.sources.bundle.page import Unit
 from gputop.sources.bundle.smi_tree import Section
 from gputop.sources.bundle.smi_values import number, word
@@ -39,7 +39,7 @@ def _child(section: Section, *names: str) -> str | None:
 
 def _process(pid: str, section: Section) -> GpuProcess | None:
     # Process lists scrambled by a change of NVML's structs show pids 0 and 4294967295 (nvitop#75).
-    if not pid.isdigit() or not 0 < int(pid) < 0xFFFFFFFF:
+    if not is_whole(pid) or not 0 < int(pid) < 0xFFFFFFFF:
         return None
     return GpuProcess(
         pid=int(pid),
@@ -69,7 +69,7 @@ def _listed(processes: Section) -> Iterator[tuple[str, GpuProcess]]:
             ci = child.value if child.name == "computeinstanceid" else ci
             continue
         if process is not None:
-            yield (instance_id(gi, ci) if gi.isdigit() and ci.isdigit() else ""), process
+            yield (instance_id(gi, ci) if is_whole(gi) and is_whole(ci) else ""), process
         gi = ci = ""
 
 

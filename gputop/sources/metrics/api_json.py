@@ -1,7 +1,6 @@
 """Saved answers of the Prometheus API to samples: vectors and matrices, one or several in a file."""
 
 import json
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -9,7 +8,7 @@ from msgspec import Struct
 
 from gputop.model.text import clean
 from gputop.sources.metrics.envelope import Envelope, envelope, number, series
-from gputop.sources.metrics.sample import Sample
+from gputop.sources.metrics.sample import Sample, is_time
 
 
 class Answers(Struct, frozen=True):
@@ -80,7 +79,6 @@ def _samples(answer: Envelope, notes: list[str]) -> Iterator[Sample]:
             nameless += 1
             continue
         for at, value in [one.value] if one.value is not None else one.values:
-            if math.isfinite(at):
-                yield Sample(name, labels, number(value), at)
+            yield Sample(name, labels, number(value), at if is_time(at) else None)
     if nameless:
         notes.append(f"{nameless} series without a metric name: an expression's result says not what it is")

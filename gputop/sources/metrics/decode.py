@@ -9,7 +9,7 @@ from gputop.model.facts import Fact, GpuFact, HoldersFact, NodeFact
 from gputop.model.identity import GpuRef, NodeRef
 from gputop.model.reading import Value
 from gputop.model.sanity import judge_raw, judge_text
-from gputop.model.text import clean
+from gputop.model.text import clean, is_whole
 from gputop.model.workload import Holder
 from gputop.sources.metrics import judgements
 from gputop.sources.metrics.coverage import Coverage, Target, is_gpu_target
@@ -202,12 +202,12 @@ class Decoder:
                 seen.standing.append(Standing(int(sample.value), at, message))
             return
         code = first(sample.labels, _XID_LABELS)
-        if not code.isdigit() or len(code) > 5:
+        if not is_whole(code) or len(code) > 5:
             return
         xid = int(code)
         if rule.role is Role.XID_WINDOW:
             window_ms = first(sample.labels, ("window_size_in_ms",))
-            window_s = int(window_ms) / 1000 if window_ms.isdigit() else 0.0
+            window_s = int(window_ms) / 1000 if is_whole(window_ms) else 0.0
             # Each MIG instance's row repeats the count of the whole GPU.
             count, when = seen.windows.get((xid, window_s), (0, 0.0))
             newer = at - when > SAME_SCRAPE_S

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.model.sanity import judge_raw
+from gputop.model.text import is_whole
 from gputop.sources.metrics.labels import first
 from gputop.sources.metrics.rows import SAME_SCRAPE_S, Row
 from gputop.sources.metrics.rule import MetricRule, Role
@@ -74,7 +75,7 @@ def _health(results: Mapping[str, str]) -> str:
 
 def _events(events: Mapping[tuple[str, str], float]) -> str:
     told = [
-        f"{event} {count:g}" + (f" in {int(window) // 1000} s" if window.isdigit() else "")
+        f"{event} {count:g}" + (f" in {int(window) // 1000} s" if is_whole(window) else "")
         for (event, window), count in sorted(events.items())
     ]
     return "samples with " + ", ".join(told)

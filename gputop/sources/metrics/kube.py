@@ -14,6 +14,7 @@ from gputop.model.facts import DeviceCount, Fact, NodeCondition, NodeFact, Workl
 from gputop.model.identity import NodeRef
 from gputop.model.reading import NOT_EXPORTED, Absent
 from gputop.model.sanity import judge_raw
+from gputop.model.text import is_whole
 from gputop.model.workload import Workload
 from gputop.sources.metrics.labels import Resolver, first
 from gputop.sources.metrics.resources import real_resource
@@ -136,7 +137,7 @@ class Kubernetes:
             node.ready[status] = max(sample.value, node.ready.get(status, 0.0))
         elif sample.name == "kube_node_labels":
             count = first(labels, ("label_nvidia_com_gpu_count",))
-            node.expected = float(count) if count.isdigit() else None
+            node.expected = float(count) if is_whole(count) else None
 
     def facts(self, *, complete: bool) -> list[Fact]:
         """Return what the series say; counts come before conditions, which need the node's row."""

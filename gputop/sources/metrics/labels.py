@@ -21,7 +21,7 @@ from gputop.model.identity import (
     normal_mig_uuid,
     normal_uuid,
 )
-from gputop.model.text import clean
+from gputop.model.text import clean, is_whole
 from gputop.model.workload import Holder
 
 NODE_LABELS: Final = ("node", "kubernetes_node", "k8s_node", "nodename", "node_name", "exported_node")
@@ -245,7 +245,7 @@ class Resolver:
 def _text(labels: Mapping[str, str], names: tuple[str, ...]) -> str:
     value = first(labels, names)
     # Serial numbers of boards that have none are printed as zeros.
-    return "" if value.lower() in _NO_TEXT or (value.isdigit() and int(value) == 0) else value
+    return "" if value.lower() in _NO_TEXT or (is_whole(value) and int(value) == 0) else value
 
 
 def _index(labels: Mapping[str, str]) -> int:

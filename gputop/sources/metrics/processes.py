@@ -15,6 +15,7 @@ from gputop.model.identity import GpuRef
 from gputop.model.process import GpuProcess
 from gputop.model.reading import UNKNOWN, Absent, implausible
 from gputop.model.sanity import judge_raw
+from gputop.model.text import is_whole
 from gputop.sources.metrics.labels import first
 from gputop.sources.metrics.rows import SAME_SCRAPE_S, Row, RowKey
 from gputop.sources.metrics.sample import Sample
@@ -87,7 +88,7 @@ class ProcessTables:
                 table.count = max(sample.value, table.count or 0.0)
             return
         pid = first(sample.labels, ("pid",))
-        if not pid.isdigit() or not 0 < int(pid) < 0xFFFFFFFF:
+        if not is_whole(pid) or not 0 < int(pid) < 0xFFFFFFFF:
             return
         seen = table.processes.setdefault(int(pid), _Seen(at, _KINDS[sample.name]))
         _name(seen, sample.labels)

@@ -1,6 +1,10 @@
 """A sample of a metric."""
 
+from typing import Final
+
 from msgspec import Struct
+
+_LATEST: Final = 4_102_444_800.0
 
 
 class Sample(Struct, frozen=True, gc=False):
@@ -17,3 +21,8 @@ class Sample(Struct, frozen=True, gc=False):
     labels: dict[str, str]
     value: float
     at: float | None = None
+
+
+def is_time(at: float) -> bool:
+    """Whether a time can be one of a sample: after the epoch and before the year 2100."""
+    return 0.0 < at < _LATEST

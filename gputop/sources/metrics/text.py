@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from gputop.model.text import clean
-from gputop.sources.metrics.sample import Sample
+from gputop.sources.metrics.sample import Sample, is_time
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Largest page that is read: a full node of GPUs with all metrics stays under 1 MiB."""
@@ -130,7 +130,7 @@ def _samples(text: str, per_second: float) -> list[Sample]:
         for s in family.samples:
             # OpenMetrics tells seconds where the older text tells milliseconds, which the parser assumes.
             at = float(s.timestamp) * per_second if isinstance(s.timestamp, int | float) else None
-            found.append(Sample(s.name, s.labels, float(s.value), at))
+            found.append(Sample(s.name, s.labels, float(s.value), at if at is not None and is_time(at) else None))
     return found
 
 

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from gputop.model.identity import GpuKey
 from gputop.model.quantity import QUANTITIES, Level
+from gputop.model.text import is_whole
 from gputop.sources.metrics.envelope import SeriesAnswer, number
 from gputop.sources.metrics.names import METRICS, rule_of
 from gputop.sources.metrics.rows import judged
@@ -94,7 +95,7 @@ def _who(name: str, key: GpuKey, hosts: Sequence[str]) -> list[str]:
         spellings = one_of([key.uuid, key.uuid.removeprefix("GPU-")])
         return [f"{label}=~{spellings}" for label in uuid_labels(name)]
     index = key.uuid.removeprefix("index-")
-    if not index.isdigit():
+    if not is_whole(index):
         return []
     return [f"gpu={quoted(index)},{label}=~{one_of(hosts)}" for label in ("Hostname", "hostname", "node")]
 

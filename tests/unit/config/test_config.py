@@ -1,5 +1,6 @@
 """Where settings come from, which wins, what is refused, and that secrets stay hidden."""
 
+import os
 from pathlib import Path
 from types import UnionType
 from typing import get_args, get_origin, get_type_hints
@@ -163,6 +164,12 @@ def test_what_toml_allows_and_a_setting_does_not_is_told(tmp_path: Path, text: s
 def test_a_mistake_in_a_variable_names_it(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"^{name}: "):
         _load(tmp_path, env={name: value})
+
+
+def test_a_pipe_in_place_of_the_file_is_told_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.toml")
+    with pytest.raises(ConfigError, match="no plain file"):
+        load({}, {}, tmp_path / "config.toml")
 
 
 def test_a_folder_in_place_of_the_file_is_told(tmp_path: Path) -> None:
