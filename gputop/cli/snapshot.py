@@ -45,7 +45,12 @@ async def _run(session: Session, *, as_json: bool, watch: bool) -> int:
         answering.cancel()
         await asyncio.wait([answering], timeout=1.0)
         return ended.result()
-    return answering.result()
+    try:
+        return answering.result()
+    except BrokenPipeError:
+        # Click would call it a failure; the reader has gone, as `head` does, and has what it wanted.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.PIPE
 
 
 async def _answer(session: Session, *, as_json: bool, watch: bool) -> int:

@@ -181,3 +181,21 @@ def test_release_without_a_screen_says_so(tmp_path: Path) -> None:
     answer = json.loads(done.stdout)
     assert answer == {"schema": "gputop.release/1", "told": [], "holders": [], "unread": 0}
     jsonschema.validate(answer, json.loads((SCHEMAS / "gputop.release.1.json").read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 500, b"no such thing\n"])
+def test_a_bundle_in_which_nothing_can_be_read_is_3_with_the_reason(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "file.txt").write_bytes(content)
+    done = _run("snapshot", "--bundle", str(tmp_path))
+    assert done.returncode == 3
+    assert "nothing in it that gputop reads" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_reader_that_goes_away_ends_a_watch_with_141(bundle: str) -> None:
+    shell = (
+        f"{sys.executable} -m gputop snapshot --watch --bundle {bundle} | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    )
+    done = subprocess.run(["bash", "-c", shell], check=False, capture_output=True, text=True, cwd=REPO, timeout=60)
+    assert done.stdout.strip() == "141"
+    assert "Traceback" not in done.stderr

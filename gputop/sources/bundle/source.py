@@ -10,7 +10,7 @@ from typing import Final
 from gputop.model.facts import Batch
 from gputop.model.status import Cost, Finding
 from gputop.model.text import clean
-from gputop.sources.base import DemandBoard
+from gputop.sources.base import DemandBoard, SourceError
 from gputop.sources.bundle.load import LoadedBundle, load
 
 _IDLE_S: Final = 3600.0
@@ -56,9 +56,11 @@ class BundleSource:
         """Yield what the files say, once, then stay.
 
         Raises:
-            SourceError: A path cannot be opened.
+            SourceError: A path cannot be opened, or nothing in the files can be read.
         """
         loaded = await asyncio.to_thread(self.prepare)
+        if loaded.trouble and not any(batch.facts for batch in loaded.batches):
+            raise SourceError(loaded.trouble)
         for batch in loaded.batches:
             yield batch
         while True:
