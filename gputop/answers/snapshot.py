@@ -168,7 +168,7 @@ class _GpuTail(Struct, frozen=True):
     disagreements: list[DisagreementAnswer]
 
 
-def _with_quantities(name: str, base: type[Struct], quantities: tuple[str, ...], tail: type[Struct] | None) -> Any:  # noqa: ANN401
+def _with_quantities(name: str, base: type[Struct], quantities: tuple[str, ...], tail: type[Struct] | None) -> Any:  # noqa: ANN401 - a type made here
     """Return `base` with a field for every quantity: the table of quantities is the schema."""
     fields: list[tuple[str, Any]] = [(f.name, f.type) for f in msgspec.structs.fields(base)]
     fields += [(q, Quantity) for q in quantities]
@@ -249,7 +249,7 @@ def node_state(node: NodeState) -> str:
     return "ok" if node.coverage else "unknown"
 
 
-def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401
+def _node(view: View, node: NodeState, now: float) -> Any:  # noqa: ANN401 - made from the table of quantities
     placed = view.placed.get(node.key, ())
     devices = allocations(node, placed, workloads_told=tells_of_workloads(view, node))
     boards = sum(1 for g in view.on_node(node.key) if not g.key.instance)

@@ -56,7 +56,7 @@ def _command(name: str, words: str) -> Callable[[Callable[..., int]], click.Comm
             given = {**context.obj, **typed(options)}
             raise SystemExit(function(configure(given), **mine))
 
-        call.__click_params__ = list(getattr(function, "__click_params__", []))  # type: ignore[attr-defined]
+        call.__click_params__ = list(getattr(function, "__click_params__", []))  # type: ignore[attr-defined]  # where click keeps them
         return gputop.command(name, help=words)(common(call))
 
     return register

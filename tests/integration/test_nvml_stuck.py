@@ -1,7 +1,10 @@
 """Calls that do not return: the rest stays live, the words are exact, and nobody waits."""
 
 import asyncio
+import os
+import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from gputop.model.facts import Presence
 from gputop.model.status import SourceState, SourceStatus
 from gputop.sources.base import Demand, DemandBoard
 from gputop.sources.nvml import source as source_module
+from gputop.sources.nvml.spawn import reap
 from gputop.sources.supervisor import Supervisor
 from tests.integration.nvml_rig import Recorder, demo
 
@@ -154,3 +158,45 @@ async def test_released_it_holds_nothing_until_it_is_resumed(tmp_path: Path) -> 
     supervisor.resume("nvml")
     await until(SourceState.LIVE)
     await supervisor.aclose()
+
+
+async def test_a_stopped_child_is_ended_and_another_takes_its_place(tmp_path: Path) -> None:
+    source = demo(tmp_path)
+    told: list[SourceStatus] = []
+    supervisor = Supervisor([source], DemandBoard(Demand(interval_s=0.2)), lambda _: None, told.append)
+    supervisor.start()
+    try:
+        await _until(lambda: told[-1].state is SourceState.LIVE, "live")
+        assert source._current is not None
+        first = source._current.process.pid
+        os.kill(first, signal.SIGSTOP)
+        await _until(lambda: any("was stopped and had not answered" in status.reason for status in told), "the words")
+        await _until(lambda: not Path(f"/proc/{first}").exists(), "the stopped one is gone")
+        await _until(lambda: told[-1].state is SourceState.LIVE, "live again")
+        assert source._current.process.pid != first
+    finally:
+        await supervisor.aclose()
+
+
+async def test_a_stopped_child_does_not_outlive_the_program(tmp_path: Path) -> None:
+    source = demo(tmp_path)
+    async with Recorder(source) as seen:
+        await seen.until_fresh(ALL)
+        assert source._current is not None
+        pid = source._current.process.pid
+        os.kill(pid, signal.SIGSTOP)
+        await _until(source._current.process.is_stopped, "stopped")
+        await source.aclose()
+        await _until(lambda: not _runs(pid), "gone")
+
+
+def _runs(pid: int) -> bool:
+    reap()
+    return Path(f"/proc/{pid}").exists()
+
+
+async def _until(condition: Callable[[], bool], what: str) -> None:
+    ends = asyncio.get_running_loop().time() + 25
+    while not condition():
+        assert asyncio.get_running_loop().time() < ends, f"never {what}"
+        await asyncio.sleep(0.02)

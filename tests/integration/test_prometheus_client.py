@@ -4,7 +4,6 @@ import gzip
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
 
@@ -19,12 +18,6 @@ from tests.integration.prometheus_rig import Request, StubServer, ask, refused, 
 
 ONE = vector(({"__name__": "up"}, 1))
 HIDDEN = "s3cr3t-value"
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with running() as server:
-        yield server
 
 
 def test_a_query_is_a_posted_form_however_long_it_is(stub: StubServer) -> None:

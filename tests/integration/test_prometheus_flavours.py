@@ -4,7 +4,6 @@ import json
 import math
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from socket import socket
 
@@ -13,22 +12,8 @@ import pytest
 from gputop.model.endpoint import Endpoint
 from gputop.model.facts import Presence
 from gputop.model.status import SourceState
-from tests.integration.prometheus_rig import Answer, Request, StubServer, error, reply, running
+from tests.integration.prometheus_rig import Answer, Request, StubServer, error, reply
 from tests.integration.prometheus_world import World, asks, uuid, value, watching
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def world(stub: StubServer) -> World:
-    world = World()
-    stub.answer = world.answer
-    world.host()
-    return world
 
 
 def build(**fields: str) -> Answer:

@@ -1,7 +1,7 @@
 """The Prometheus source and the fleet it feeds, against a server that refuses, hangs, misleads and changes."""
 
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from socket import socket
 
 import pytest
@@ -13,25 +13,11 @@ from gputop.model.facts import Presence
 from gputop.model.reading import STALE
 from gputop.model.status import SourceState
 from gputop.sources.prometheus.queries import SMALL_FLEET
-from tests.integration.prometheus_rig import Answer, Request, StubServer, error, reply, running
+from tests.integration.prometheus_rig import Answer, Request, StubServer, error, reply
 from tests.integration.prometheus_world import Watch, World, absence, asks, printable, uuid, value, watching
 
 HTML = b"<html><head><title>Sign in</title></head></html>"
 AS_HTML = "Content-Type: text/html\r\n"
-
-
-@pytest.fixture
-def stub() -> Iterator[StubServer]:
-    with running() as server:
-        yield server
-
-
-@pytest.fixture
-def world(stub: StubServer) -> World:
-    world = World()
-    stub.answer = world.answer
-    world.host()
-    return world
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ from gputop.sources.nvml.protocol import (
     XidEvent,
     up_decoder,
 )
+from gputop.sources.nvml.reader import Reader
 from gputop.sources.nvml.spawn import ChildProcess, default_command, wait_for_end
 
 _PROBE_AGAIN_S: Final = 30.0
@@ -51,20 +52,6 @@ _CLOSE_S: Final = 0.15
 
 # The severity of a trouble by its code; others are warnings.
 _SEVERITIES: Final = {"driver_mismatch": "critical", "asleep": "info", "no_gpu": "info", "no_library": "info"}
-
-
-class _Reader:
-    """One child with what it has told."""
-
-    def __init__(self, process: ChildProcess, picture: Picture, skip: tuple[Skip, ...]) -> None:
-        self.process = process
-        self.picture = picture
-        self.skip = skip
-        self.costs = Costs(0.0, 0, 0.0, ())
-        self.notes: tuple[Finding, ...] = ()
-        self.refusal: NoNvml | None = None
-        self.restart = ""
-        self.stuck_on: GpuRef | None = None
 
 
 class NvmlSource:
@@ -100,8 +87,8 @@ class NvmlSource:
         self._decoder = up_decoder()
         self._identities = Identities()
         self._demand = Demand()
-        self._current: _Reader | None = None
-        self._stuck: list[_Reader] = []
+        self._current: Reader | None = None
+        self._stuck: list[Reader] = []
         self._news = asyncio.Event()
         self._troubles: set[str] = set()
         self._restarts: deque[float] = deque(maxlen=_MOST_RESTARTS)
@@ -253,16 +240,16 @@ class NvmlSource:
         self.deadline_s = self._patience()
         return Plan(demand.quantities, demand.processes, demand.profiling, demand.interval_s, skip)
 
-    def _start(self, skip: tuple[Skip, ...]) -> _Reader:
+    def _start(self, skip: tuple[Skip, ...]) -> Reader:
         self._news.clear()
         try:
             process = ChildProcess(self._command, self._options, self._news.set)
         except OSError as error:
             raise SourceError(f"the NVML reader cannot be started: {error.strerror}") from error
         process.send(self._plan(skip))
-        return _Reader(process, Picture(self.name, self.host, self._identities), skip)
+        return Reader(process, Picture(self.name, self.host, self._identities), skip)
 
-    def _drop(self, reader: _Reader) -> None:
+    def _drop(self, reader: Reader) -> None:
         spent = self._spent
         self._spent = Cost(
             requests=spent.requests + reader.costs.calls,
@@ -287,7 +274,7 @@ class NvmlSource:
                 batches += self._take(reader, message)
         return batches
 
-    def _decode(self, reader: _Reader) -> Up | None:
+    def _decode(self, reader: Reader) -> Up | None:
         try:
             return self._decoder.decode(reader.process.bodies.popleft())
         except msgspec.MsgspecError as error:
@@ -296,14 +283,14 @@ class NvmlSource:
             reader.process.bodies.clear()
             return None
 
-    def _end_round(self, reader: _Reader, batches: list[Batch]) -> None:
+    def _end_round(self, reader: Reader, batches: list[Batch]) -> None:
         if batches:
             batches[-1] = msgspec.structs.replace(batches[-1], round_done=True)
         else:
             done = reader.picture.batch(time.time(), self._demand.interval_s, ())
             batches.append(msgspec.structs.replace(done, round_done=True))
 
-    def _take(self, reader: _Reader, message: Up) -> list[Batch]:  # noqa: PLR0911  (one line a message)
+    def _take(self, reader: Reader, message: Up) -> list[Batch]:  # noqa: PLR0911  (one line a message)
         picture = reader.picture
         match message:
             case Sample():
@@ -331,7 +318,7 @@ class NvmlSource:
                 return []
         return []
 
-    def _sample(self, reader: _Reader, message: Sample) -> list[Batch]:
+    def _sample(self, reader: Reader, message: Sample) -> list[Batch]:
         batches = _some(reader.picture.sample(message))
         if message.group == cadence.MEDIUM:
             # Said again with its time, so that "listed" does not grow old.
@@ -339,7 +326,7 @@ class NvmlSource:
             batches.append(reader.picture.batch(time.time(), message.interval_s, (roster,)))
         return batches
 
-    def _devices(self, reader: _Reader, message: Devices) -> list[Batch]:
+    def _devices(self, reader: Reader, message: Devices) -> list[Batch]:
         reader.picture.devices(message)
         roster = reader.picture.roster(self._stuck_refs())
         self._known_refs = roster.gpus
@@ -361,11 +348,27 @@ class NvmlSource:
         reader = self._current
         if reader is None or reader.process.bodies:
             return [], None
+        self._end_idle(reader)
         if reader.process.ended:
             return self._ended(reader)
         return self._replace_stuck(reader), None
 
-    def _ended(self, reader: _Reader) -> tuple[list[Batch], SourceError | None]:
+    def _end_idle(self, reader: Reader) -> None:
+        """End a child that has fallen silent outside of any call: nothing in the driver would be cut short.
+
+        Counted from when it was first found so: after a suspension of this process all clocks look late.
+        """
+        now = asyncio.get_running_loop().time()
+        process = reader.process
+        if process.ended or not self._late(reader) or not (process.pending() is None or process.is_stopped()):
+            reader.idle_since = None
+        elif reader.idle_since is None:
+            reader.idle_since = now
+        elif now - reader.idle_since >= _REPLACE_AFTER_S:
+            how = "was stopped and" if process.is_stopped() else "was in no NVML call and"
+            process.kill(f"the NVML reader {how} had not answered for {self._silence(reader):.0f} s: it was ended")
+
+    def _ended(self, reader: Reader) -> tuple[list[Batch], SourceError | None]:
         refusal = reader.refusal
         if refusal is not None:
             state = SourceState.DENIED if refusal.denied else SourceState.DOWN
@@ -383,7 +386,7 @@ class NvmlSource:
         self._current = self._start(reader.skip)
         return [], None
 
-    def _failure(self, reader: _Reader, code: str, text: str) -> Batch:
+    def _failure(self, reader: Reader, code: str, text: str) -> Batch:
         """Return word of why NVML tells nothing: a trouble of the node, and its GPUs unknown, not gone."""
         ended = [trouble for trouble in self._end_troubles() if trouble.code != code]
         self._troubles.add(code)
@@ -391,7 +394,7 @@ class NvmlSource:
         roster = Roster(self._node, self._known_refs, silent=text)
         return reader.picture.batch(time.time(), cadence.HOST_S, (*ended, trouble, roster))
 
-    def _replace_stuck(self, reader: _Reader) -> list[Batch]:
+    def _replace_stuck(self, reader: Reader) -> list[Batch]:
         """Leave a child that is stuck on one GPU to wait there, and start another for the other GPUs."""
         pending = reader.process.pending()
         if (
@@ -399,6 +402,7 @@ class NvmlSource:
             or pending.device == NO_DEVICE
             or pending.seconds < _REPLACE_AFTER_S
             or len(self._stuck) >= _MOST_STUCK
+            or reader.process.is_stopped()
         ):
             return []
         known = (*reader.picture.refs.values(), *self._known_refs)
@@ -425,7 +429,7 @@ class NvmlSource:
                 self._promote(reader, batches)
         return batches
 
-    def _listen(self, reader: _Reader, batches: list[Batch]) -> bool:
+    def _listen(self, reader: Reader, batches: list[Batch]) -> bool:
         """Take in what a stuck child says; return whether it has read a whole round.
 
         Its readings are left to the child that took its place, but Xids of the GPU it is stuck on reach
@@ -444,7 +448,7 @@ class NvmlSource:
                     batches += told
         return False
 
-    def _promote(self, reader: _Reader, batches: list[Batch]) -> None:
+    def _promote(self, reader: Reader, batches: list[Batch]) -> None:
         self._stuck.remove(reader)
         if self._current is not None:
             self._drop(self._current)
@@ -472,13 +476,13 @@ class NvmlSource:
         return max(_PATIENCE_S, 2.0 * self._demand.interval_s + 1.0)
 
     @staticmethod
-    def _silence(reader: _Reader) -> float:
+    def _silence(reader: Reader) -> float:
         return asyncio.get_running_loop().time() - reader.process.heard_at
 
-    def _late(self, reader: _Reader) -> bool:
+    def _late(self, reader: Reader) -> bool:
         return self._silence(reader) > self._patience()
 
-    def _overdue(self, reader: _Reader) -> Pending | None:
+    def _overdue(self, reader: Reader) -> Pending | None:
         pending = None if reader.process.ended else reader.process.pending()
         return pending if pending is not None and pending.seconds >= _SLOW_CALL_S else None
 

@@ -167,6 +167,25 @@ class ChildProcess:
         """Return the call it is in, if it is in one."""
         return self._page.pending()
 
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped it. A process stops on its way out of the kernel, never inside the driver."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return False
+        return stat.rpartition(")")[2].split()[:1] == ["T"]
+
+    def kill(self, why: str) -> None:
+        """End it at once, which is only for a child that is in no call.
+
+        Args:
+            why: What to say of it.
+        """
+        self.broken = why
+        self.ended = True
+        if self.status() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
     def epitaph(self) -> str:
         """Return in one line why it has ended."""
         if self.broken:
@@ -204,8 +223,8 @@ class ChildProcess:
         self._page.close()
         self.ended = True
         if self.status() is None:
-            # Not yet reaped, so the number is still this child's.
-            os.kill(self.pid, signal.SIGTERM)
+            # Not yet reaped, so the number is still this child's. One that is stopped would never hear a request.
+            os.kill(self.pid, signal.SIGKILL if self.is_stopped() else signal.SIGTERM)
             _left.append(self.pid)
 
 
