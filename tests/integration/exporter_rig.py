@@ -1,10 +1,10 @@
 """A stub exporter that can go wrong in every way, on a real socket."""
 
-import socketserver
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from socket import socket
+
+from tests.integration.socket_server import SocketServer
 
 PAGE = (
     'DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a0",pci_bus_id="00000000:3B:00.0",Hostname="n1",'
@@ -25,43 +25,23 @@ def reply(body: bytes, status: str = "200 OK", more: str = "", length: int | Non
     return answer
 
 
-class StubExporter:
+class StubExporter(SocketServer):
     """The server; `answer` may be replaced while it runs."""
 
     def __init__(self) -> None:
+        super().__init__(self._handle)
         self.answer: Answer = reply(PAGE.encode())
         self.requests: list[str] = []
-        self.ended = threading.Event()
-        stub = self
+        self.url = f"http://{self.address}"
 
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                request = self.request.recv(65536).decode()
-                stub.requests.append(request)
-                try:
-                    stub.answer(self.request, request)
-                except OSError:
-                    # The client has gone, which is what some tests want.
-                    return
-
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.block_on_close = False
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server.server_address[1]}"
+    def _handle(self, connection: socket) -> None:
+        request = connection.recv(65536).decode()
+        self.requests.append(request)
+        self.answer(connection, request)
 
 
 @contextmanager
 def running() -> Iterator[StubExporter]:
     stub = StubExporter()
-    thread = threading.Thread(target=stub.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with stub.running():
         yield stub
-    finally:
-        stub.ended.set()
-        stub.server.shutdown()
-        stub.server.server_close()
-        thread.join(5)

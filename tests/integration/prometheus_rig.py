@@ -2,9 +2,7 @@
 
 import json
 import os
-import socketserver
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from socket import socket
@@ -18,6 +16,7 @@ from gputop.model.endpoint import Endpoint
 from gputop.sources.base import SourceError
 from gputop.sources.metrics.envelope import series
 from gputop.sources.prometheus.client import PrometheusClient
+from tests.integration.socket_server import SocketServer
 
 NOW: Final = 1_790_000_000.0
 
@@ -62,37 +61,24 @@ def error(kind: str, words: str) -> bytes:
     return json.dumps({"status": "error", "errorType": kind, "error": words}).encode()
 
 
-class StubServer:
+class StubServer(SocketServer):
     """The server; `answer` may be replaced while it runs."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(self._handle)
         self.answer: Answer = reply(vector())
         self.requests: list[Request] = []
-        self.ended = threading.Event()
-        self._scheme = "https" if tls else "http"
-        stub = self
+        self.url = f"{'https' if tls else 'http'}://{self.address}"
+        self._tls = tls
 
-        class Handler(socketserver.BaseRequestHandler):
-            def handle(self) -> None:
-                try:
-                    connection = _greeted(tls, self.request) if tls else self.request
-                    request = _read(connection)
-                    if request is not None:
-                        stub.requests.append(request)
-                        stub.answer(connection, request)
-                    if tls:
-                        connection.close()
-                except OSError:
-                    # The client has gone or does not trust us, which is what some tests want.
-                    return
-
-        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.server.block_on_close = False
-
-    @property
-    def url(self) -> str:
-        return f"{self._scheme}://127.0.0.1:{self.server.server_address[1]}"
+    def _handle(self, plain: socket) -> None:
+        connection = _greeted(self._tls, plain) if self._tls else plain
+        request = _read(connection)
+        if request is not None:
+            self.requests.append(request)
+            self.answer(connection, request)
+        if self._tls:
+            connection.close()
 
 
 def _greeted(tls: ssl.SSLContext, connection: socket) -> ssl.SSLSocket:
@@ -136,15 +122,8 @@ def _read(connection: socket) -> Request | None:
 @contextmanager
 def running(tls: ssl.SSLContext | None = None) -> Iterator[StubServer]:
     stub = StubServer(tls)
-    thread = threading.Thread(target=stub.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    try:
+    with stub.running():
         yield stub
-    finally:
-        stub.ended.set()
-        stub.server.shutdown()
-        stub.server.server_close()
-        thread.join(5)
 
 
 def ask(url: str, query: str = "up", **settings: Any) -> list[str]:
