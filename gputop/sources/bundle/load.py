@@ -40,7 +40,7 @@ class LoadedBundle(Struct, frozen=True):
         files: Number of files looked at.
         bytes_read: Their size after decompression.
         drivers: Driver versions in it.
-        trouble: Why nothing can be shown, "" when something can.
+        trouble: Why nothing can be shown, or which files are not whole; "" when all is well.
     """
 
     batches: tuple[Batch, ...]
@@ -72,6 +72,22 @@ class _Collected:
         self.count = 0
         self.bytes_read = 0
 
+    def broken(self) -> list[str]:
+        """Return, for each file that is not whole, its name and where it breaks."""
+        told = [f"{path}: {why}" for why, paths in self.unread.items() if _DAMAGED in why for path in paths]
+        for file in self.files:
+            told += [f"{file.path}: {page.broken}" for page in file.pages if page.broken][:1]
+        return told + [finding.text for finding in self.findings]
+
+    def trouble(self) -> str:
+        """Return why nothing can be shown, or which files are not whole."""
+        broken = self.broken()
+        if not self.files:
+            return f"nothing in it that gputop reads ({self.count} files)" + (f"; {broken[0]}" if broken else "")
+        if not broken:
+            return ""
+        return f"not whole: {broken[0]}" + (f", and {len(broken) - 1} more files" if len(broken) > 1 else "")
+
     def take(self, entry: Entry) -> None:
         self.count += 1
         if entry.skipped:
@@ -100,6 +116,7 @@ class _Collected:
         ]
 
 
+_DAMAGED: Final = "cut or damaged"
 _NOTHING: Final = frozenset({Kind.EMPTY, Kind.BINARY, Kind.TEXT, Kind.HTML})
 
 
@@ -308,7 +325,6 @@ def load(paths: Sequence[Path | str], at: float | None = None, limits: Limits | 
     places = place([_traces(file) for file in files])
     timed = _timed(files, places, captured)
     versions = {page.node.get("driver_version") for file in files for page in file.pages}
-    trouble = "" if files else f"nothing in it that gputop reads ({collected.count} files)"
     return LoadedBundle(
         batches=_batches(timed, captured),
         findings=(
@@ -321,5 +337,5 @@ def load(paths: Sequence[Path | str], at: float | None = None, limits: Limits | 
         files=collected.count,
         bytes_read=collected.bytes_read,
         drivers=tuple(sorted(v for v in versions if isinstance(v, str))),
-        trouble=trouble,
+        trouble=collected.trouble(),
     )

@@ -27,7 +27,8 @@ def read_exporter(text: str) -> tuple[Page, ...]:
     """Return a page for each host that exporter text tells of; none if no sample can be read."""
     found = read_text(_page_in(text))
     notes = [found.trouble] if found.trouble else []
-    return _pages(Kind.EXPORTER, found.samples, notes, lists_all=not found.is_cut)
+    pages = _pages(Kind.EXPORTER, found.samples, notes, lists_all=not found.is_cut)
+    return tuple(structs.replace(page, broken=found.trouble) for page in pages)
 
 
 def _page_in(text: str) -> str:

@@ -66,6 +66,7 @@ class Page(Struct, frozen=True):
         notes: What was dropped or could not be told, one sentence each.
         facts: Further facts, on holders, Xids and what a scheduler says.
         facts_host: Host that `facts` name for the machine of the page.
+        broken: Where it breaks off, or what of it could not be read, "" when it is whole.
         own_host: The file tells of several machines, and this page is of the one named `facts_host`.
     """
 
@@ -81,4 +82,5 @@ class Page(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     facts: tuple[Fact, ...] = ()
     facts_host: str = ""
+    broken: str = ""
     own_host: bool = False

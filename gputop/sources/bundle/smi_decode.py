@@ -338,12 +338,15 @@ def decode(log: Log, kind: Kind, text: str) -> Page:
     notes = [f"{log.cut}; what stands before it is read"] if log.cut else []
     if log.flat:
         notes.append("its indentation is lost, so only what needs no heading is read")
+    broken = log.cut
     units: list[Unit] = []
     for position, gpu in enumerate(log.gpus):
         # With -i, or in a part of an output, the GPUs are not the first ones: a position is no index.
         made = _units(gpu, position if all_listed else -1, cut=gpu is log.gpus[-1] and bool(log.cut))
         if not made:
-            notes.append(f"GPU {position + 1} of the file tells neither UUID nor bus id and is left out")
+            nameless = f"GPU {position + 1} of the file tells neither UUID nor bus id and is left out"
+            notes.append(nameless)
+            broken = broken or nameless
         units.extend(made)
     units, doubled = _without_doubled_uuids(units)
     if doubled:
@@ -364,6 +367,7 @@ def decode(log: Log, kind: Kind, text: str) -> Page:
         troubles=said.troubles,
         lists_all=attached == len(log.gpus) and not log.cut,
         notes=tuple(notes),
+        broken=broken,
     )
 
 

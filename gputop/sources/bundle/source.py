@@ -67,7 +67,7 @@ class BundleSource:
             await board.wait(_IDLE_S)
 
     def trouble(self) -> str:
-        """Return why nothing can be shown, "" when something can."""
+        """Return why nothing can be shown, or which files are not whole; "" when all is well."""
         return self._loaded.trouble if self._loaded is not None else ""
 
     def versions(self) -> tuple[tuple[str, str], ...]:

@@ -1,4 +1,4 @@
-"""Digits that are no numbers, and times that are none, cost themselves alone."""
+"""Digits that are no numbers, times that are none, and files that break off: each costs itself and is said."""
 
 from pathlib import Path
 
@@ -33,3 +33,29 @@ def test_a_row_is_there_whatever_number_is_none(tmp_path: Path, name: str, text:
     loaded = BundleSource([str(tmp_path)], None).prepare()
     assert loaded.files == 1
     assert any(batch.facts for batch in loaded.batches)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("a.xml", GPU.format(pid="7")[:-60], "not whole: a.xml: line "),
+        ("a.xml", GPU.format(pid="7").replace("</nvidia_smi_log>", ""), "it ends before </nvidia_smi_log>"),
+        (
+            "a.xml",
+            GPU.format(pid="7")
+            .replace(' id="00000000:04:00.0"', "")
+            .replace("<uuid>GPU-1981", "<uuid>1981")
+            .replace("attached_gpus>1<", "attached_gpus>2<"),
+            "neither UUID nor bus id",
+        ),
+        ("a.prom", METRIC.format(at="") + 'DCGM_FI_DEV_POWER_USAGE{gpu="2"', "the page ends in the middle of a line"),
+        ("a.prom", METRIC.format(at=""), ""),
+        ("a.xml", GPU.format(pid="7"), ""),
+    ],
+)
+def test_a_file_that_is_not_whole_is_said_where_the_source_is(tmp_path: Path, name: str, text: str, words: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    source = BundleSource([str(tmp_path)], None)
+    source.prepare()
+    assert words in source.trouble()
+    assert bool(source.trouble()) == bool(words)
