@@ -44,7 +44,7 @@ def test_a_row_is_there_whatever_number_is_none(tmp_path: Path, name: str, text:
             "a.xml",
             GPU.format(pid="7")
             .replace(' id="00000000:04:00.0"', "")
-            .replace("<uuid>GPU-1981", "<uuid>1981")
+            .replace("GPU-19816bb5-5b5f-3a1b-5c48-e373a49c372b", "N/A")
             .replace("attached_gpus>1<", "attached_gpus>2<"),
             "neither UUID nor bus id",
         ),
