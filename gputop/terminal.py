@@ -54,9 +54,11 @@ def abilities(env: Mapping[str, str], encoding: str | None) -> TerminalAbilities
     return TerminalAbilities(colours, bool(env.get("NO_COLOR")), utf8 and term not in {"linux", "dumb"})
 
 
-def is_terminal() -> bool:
-    """Whether keys can be read and a screen can be drawn: Textual reads stdin and draws on stderr."""
-    return all(stream is not None and stream.isatty() for stream in (sys.__stdin__, sys.__stderr__))
+def no_terminal() -> str:
+    """Return why no screen can be shown, or "": Textual reads keys from stdin and draws on stderr."""
+    streams = (("standard input", sys.__stdin__), ("standard error", sys.__stderr__))
+    away = [name for name, stream in streams if stream is None or not stream.isatty()]
+    return f"{' and '.join(away)} {'is' if len(away) == 1 else 'are'} not a terminal" if away else ""
 
 
 def is_lost() -> bool:

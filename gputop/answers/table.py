@@ -15,7 +15,7 @@ def table_lines(answer: Snapshot) -> list[str]:
     """Return the lines of the table, sources with a trouble first."""
     lines = [f"*** {answer.mark}: these are not this machine's own readings ***"] if answer.mark else []
     lines += [
-        f"{source.name}: {source.state}: {source.reason or 'no reason told'}"
+        f"{source.name}: {source.state}: {source.reason or 'has not answered yet'}"
         for source in answer.sources
         if source.state != "live"
     ]

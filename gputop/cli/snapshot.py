@@ -81,5 +81,5 @@ def _code(answer: Snapshot) -> int:
     if any(s.age_s is not None for s in answer.sources):
         return Exit.OK
     for source in answer.sources:
-        complain(f"{source.name}: {source.state}: {source.reason}")
+        complain(f"{source.name}: {source.state}: {source.reason or 'has not answered yet'}")
     return Exit.NO_SOURCE

@@ -10,7 +10,7 @@ from gputop.config.config import Config
 from gputop.config.detect import Surroundings
 from gputop.config.paths import paths
 from gputop.session import NothingFoundError, Session, open_demo, open_session
-from gputop.terminal import abilities, is_terminal
+from gputop.terminal import abilities, no_terminal
 
 
 def top(config: Config, *, fall_back: bool = False) -> int:
@@ -20,8 +20,8 @@ def top(config: Config, *, fall_back: bool = False) -> int:
         config: The settings.
         fall_back: Show the demo, loudly marked, when there is nothing to read.
     """
-    if not is_terminal():
-        complain("this is not a terminal; for one answer without a screen: gputop snapshot [--json]")
+    if why := no_terminal():
+        complain(f"{why}; for one answer without a screen: gputop snapshot [--json]")
         return Exit.USAGE
     collector.hold()
     _keep_off_the_screen()
@@ -42,8 +42,8 @@ def demo(config: Config, scenario: str | None, *, list_only: bool) -> int:
 
         sys.stdout.write("".join(f"{name}\n" for name in names()))
         return Exit.OK
-    if not is_terminal():
-        complain("this is not a terminal; for one answer without a screen: gputop snapshot --demo")
+    if why := no_terminal():
+        complain(f"{why}; for one answer without a screen: gputop snapshot --demo")
         return Exit.USAGE
     collector.hold()
     _keep_off_the_screen()
