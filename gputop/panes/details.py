@@ -55,7 +55,8 @@ def detail_lines(context: PaneContext, key: GpuKey | NodeKey) -> list[Cell]:
 
 
 def _line(label: str, *runs: tuple[str, str]) -> Cell:
-    return Cell.of((f"  {label:<{_LABEL}}", "dim"), *runs)
+    # A label that is too long for its column, as of a pod, still ends before the value.
+    return Cell.of((f"  {label:<{_LABEL - 2}}  ", "dim"), *runs)
 
 
 def _gpu_lines(context: PaneContext, gpu: GpuState) -> list[Cell]:

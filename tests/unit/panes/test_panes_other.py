@@ -432,3 +432,10 @@ def test_no_source_and_no_row_say_what_is_waited_for(fleet):
     assert "no source" in PANES[1].empty(context(fleet)).plain
     fleet.set_status(SourceStatus("prom", "prometheus", SourceState.DOWN, NOW, "refused"))
     assert "prom is down: refused" in PANES[1].empty(context(fleet)).plain
+
+
+def test_a_long_label_of_the_details_ends_before_its_value(fleet):
+    holder = Holder("kubernetes", "a-namespace-of-some-length", "a-pod-with-a-long-name-0", how="process cgroup")
+    tell(fleet, NVML, NOW, gpu(HOST, 0, **FULL), HoldersFact(ref(HOST, 0), (holder,)), roster(HOST, 0))
+    shown = "\n".join(line.plain for line in detail_lines(context(fleet), key_of(HOST, 0)))
+    assert "a-namespace-of-some-length/a-pod-with-a-long-name-0  process cgroup" in shown
