@@ -11,6 +11,7 @@ from gputop.panes.ascii import fold_cell
 from gputop.panes.base import PaneContext
 from gputop.panes.fleet import gpu_glyph
 from gputop.panes.format import fresh
+from gputop.panes.gpu_digest import digest
 from gputop.panes.gpu_table import absent_cell, gpu_name
 from gputop.panes.gpus import COLUMNS, activity
 from gputop.panes.holding import holder_cell
@@ -62,8 +63,12 @@ def heat_glyph(context: PaneContext, key: Hashable) -> tuple[str, str]:
     gpu = context.view.gpus.get(key) if isinstance(key, GpuKey) else None
     if gpu is None:
         return " ", ""
-    load = fresh(gpu.readings.get(activity(gpu)), context.now)
-    return gpu_glyph(gpu, load, held=is_held(gpu), ascii_only=context.ascii_only)
+    load, held = fresh(gpu.readings.get(activity(gpu)), context.now), is_held(gpu)
+    if load is None and (instances := context.view.instances(gpu.key)):
+        # A board in MIG mode is as busy as its instances are.
+        told = digest(gpu, context.now, instances)
+        load, held = told.load, told.held
+    return gpu_glyph(gpu, load, held=held, ascii_only=context.ascii_only)
 
 
 def legend(context: PaneContext) -> list[Cell]:

@@ -87,7 +87,9 @@ class HeatScreen(WatchScreen):
             # Which GPUs a filter leaves depends on their values, not only on which there are.
             yield partial(self._narrow, self._state, context)
             rows = self._rows
-        self.query_one(Heatmap).update(rows, None if first or changes.rows else changes.gpus)
+        # The glyph of a board in MIG mode is made of its instances.
+        boards = {key.board for key in changes.gpus}
+        self.query_one(Heatmap).update(rows, None if first or changes.rows else boards)
         yield None
         self.query_one("#heat-title", StatusLines).set_line(0, heat_title(context))
         self._tell_cursor()

@@ -8,6 +8,7 @@ from gputop.model.identity import GpuRef, NodeKey, NodeRef
 from gputop.model.reading import NOT_SUPPORTED
 from gputop.model.workload import Holder
 from gputop.panes.header import header_lines
+from gputop.panes.heat import heat_glyph
 from tests.unit.panes.look import BUSES, NOW, NVML, PROMETHEUS, UUIDS, cell, context, key_of, pod, tell, text
 
 HOST = "mig-01"
@@ -102,3 +103,10 @@ def test_a_node_of_mig_instances_alone_counts_them_as_such(fleet):
     assert "7 of 7 MIG instances free" in _shown(fleet, "health")
     assert "free 0" in _counts(fleet)
     assert "MIG 1 of 2 busy, 7 free" in _counts(fleet)
+
+
+def test_the_heat_map_draws_a_board_by_its_instances(fleet):
+    _boards(fleet, (90.0,))
+    glyph, role = heat_glyph(context(fleet), key_of(HOST, 0))
+    assert glyph not in "-?o"
+    assert role.startswith("util-")
